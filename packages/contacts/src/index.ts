@@ -1,0 +1,2 @@
+export { setParent } from './set-parent.js';
+export { setContact } from './set-contact.js';
