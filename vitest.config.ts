@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: [
+      'packages/*/src/**/*.test.ts',
+      'demo-app/{src,host}/**/*.test.ts',
+      'test/src/**/*.test.ts',
+      'scripts/**/*.test.mjs',
+    ],
+  },
+});
