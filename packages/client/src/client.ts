@@ -1,0 +1,444 @@
+import { BehaviorSubject, defer, from, switchMap, type Observable } from 'rxjs';
+import { deleteAction } from './actions/delete.js';
+import { defaultEnvironment } from './environment.js';
+import { Requests } from './http/requests.js';
+import { ServerDatabase } from './http/server-database.js';
+import { Session } from './http/session.js';
+import type { Client, ClientOptions, EnqueueReceipt, EnqueueRequest } from './model/client.js';
+import type { Environment } from './model/environment.js';
+import { AfieldError, ClientClosedError } from './model/errors.js';
+import type { AnyAction } from './model/handler.js';
+import type { PouchLike } from './model/pouch.js';
+import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './model/states.js';
+import { Failures } from './queue/failures.js';
+import { Queue } from './queue/queue.js';
+import { Reports } from './queue/reports.js';
+import { checkRequest } from './queue/request.js';
+import { sequenceOf, storedVersion } from './queue/stored.js';
+import { digestOf } from './queue/subjects.js';
+import { Replication } from './replication.js';
+import { RetryPolicy } from './retry/policy.js';
+import { rampOfR2 } from './retry/ramp.js';
+import { Scheduler } from './retry/scheduler.js';
+import { beginWait } from './retry/wait.js';
+import { Gate } from './run/gate.js';
+import { Runner } from './run/runner.js';
+import { bulkOperationStatus, clientStatus, noTransfer } from './status.js';
+import { LocalDatabase } from './store/local-database.js';
+import { Refusals } from './sync/refusals.js';
+import { resultsErrand, unreported } from './sync/results.js';
+import { Transfer, type Carrier, type TransferParts } from './sync/transfer.js';
+
+/** Opens the client of one user at one server. Throws `AfieldError` when an option is wrong; touches no network before `start()`. */
+export function createClient(options: ClientOptions): Client {
+  const client = new AfieldClient(options);
+  if (options.autoStart !== false) void client.start();
+  return client;
+}
+
+/** The one place that wires the parts together. */
+class AfieldClient implements Client {
+  readonly bulkOperations$: Observable<readonly BulkOperationStatus[]>;
+  readonly status$: Observable<ClientStatus>;
+  readonly failures$: Observable<readonly FailedOperation[]>;
+  readonly documents: PouchLike;
+
+  readonly #options: ClientOptions;
+  readonly #environment: Environment;
+  readonly #actions: ReadonlyMap<string, AnyAction>;
+  readonly #closing = new AbortController();
+  readonly #tab: string;
+  readonly #queuePouch: PouchLike;
+  readonly #queue: Queue;
+  readonly #failures: Failures;
+  readonly #reports: Reports;
+  readonly #scheduler: Scheduler;
+  readonly #policy: RetryPolicy;
+  readonly #session: Session;
+  readonly #requests: Requests;
+  readonly #gate: Gate;
+  readonly #runner: Runner;
+  readonly #replication: Replication | undefined;
+  readonly #bulkOperations: BehaviorSubject<readonly BulkOperationStatus[]>;
+  readonly #status: BehaviorSubject<ClientStatus>;
+  readonly #failed = new BehaviorSubject<readonly FailedOperation[]>([]);
+  #results: Carrier | undefined;
+  #opening: Promise<string> | undefined;
+  #leading: Promise<void> | undefined;
+  #started: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
+  #unsubscribe: (() => void) | undefined;
+  #leader = false;
+  #dirty = false;
+  #openFailures = 0;
+
+  constructor(options: ClientOptions) {
+    const environment = { ...defaultEnvironment(), ...options.environment };
+    const { clock, random } = environment;
+    this.#options = checkOptions(options);
+    this.#environment = environment;
+    this.#actions = actionsByName(options.actions);
+    this.#tab = environment.newId();
+    this.#queuePouch = new options.PouchDB(`${options.name}-afield-queue`);
+    this.documents = new options.PouchDB(options.documents ?? options.name);
+    this.#queue = new Queue(new LocalDatabase(this.#queuePouch));
+    const changed = (): void => {
+      this.#changed();
+    };
+    this.#failures = new Failures(this.#queue, () => {
+      this.#failed.next(this.#failures.list());
+      changed();
+    });
+    this.#reports = new Reports(this.#queue);
+    this.#policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, random);
+    this.#scheduler = new Scheduler(clock, () => this.#policy.spread());
+    const poke = (): void => {
+      this.#poke();
+    };
+    this.#session = new Session(options.auth, clock, poke);
+    this.#gate = new Gate({
+      session: this.#session,
+      connectivity: environment.connectivity,
+      scheduler: this.#scheduler,
+      clock,
+      poke,
+    });
+    const requests = new Requests({
+      fetch: environment.fetch,
+      session: this.#session,
+      clock,
+      timeoutMs: (options.requestTimeoutS ?? 60) * 1000,
+      closed: this.#closing.signal,
+      server: options.server,
+    });
+    const local = new LocalDatabase(this.documents);
+    this.#runner = new Runner({
+      queue: this.#queue,
+      failures: this.#failures,
+      actions: this.#actions,
+      stores: {
+        local,
+        server: options.server === undefined ? undefined : new ServerDatabase(options.server, requests),
+      },
+      scheduler: this.#scheduler,
+      policy: this.#policy,
+      clock,
+      gate: this.#gate,
+      batchSize: options.batchSize ?? 100,
+      lease: environment.newId(),
+      handlerFetch: (input, init) => requests.handlerFetch(input, init),
+      closed: this.#closing.signal,
+      changed,
+      wrote: (target) => {
+        this.#wrote(target);
+      },
+      warn: environment.warn,
+    });
+    this.#replication =
+      options.server === undefined || options.replication === false
+        ? undefined
+        : new Replication({
+            ...this.#transferParts(),
+            local,
+            url: options.server,
+            requests,
+            PouchDB: options.PouchDB,
+            refusals: new Refusals({
+              queue: this.#queue,
+              failures: this.#failures,
+              reports: this.#reports,
+              clock,
+              openIntents: () => this.#runner.openIntents('local'),
+              changed: () => {
+                changed();
+                this.#results?.poke();
+              },
+            }),
+            pullEveryMs: (options.pullEveryS ?? 60) * 1000,
+          });
+    this.#requests = requests;
+    this.#bulkOperations = new BehaviorSubject<readonly BulkOperationStatus[]>([]);
+    this.#status = new BehaviorSubject<ClientStatus>(this.#statusNow([]));
+    this.bulkOperations$ = this.#bulkOperations.asObservable();
+    this.status$ = this.#status.asObservable();
+    this.failures$ = defer(() => from(this.#open().then(() => this.#failures.load()))).pipe(
+      switchMap(() => this.#failed),
+    );
+  }
+
+  get storeId(): Promise<string> {
+    return this.#open();
+  }
+
+  async enqueue(request: EnqueueRequest): Promise<EnqueueReceipt> {
+    this.#assertOpen();
+    const { parts, operations } = await checkRequest(request, this.#actions, this.#options.server !== undefined);
+    await this.#open();
+    this.#assertOpen();
+    const { newId, clock } = this.#environment;
+    const id = newId();
+    const header = await this.#queue.append(
+      {
+        v: storedVersion,
+        id,
+        key: request.key ?? newId(),
+        target: request.target,
+        lane: request.lane ?? null,
+        parts: parts.map((part) => ({ ...part })),
+        payload: `p:${this.#tab}:${id}:`,
+        total: operations.length,
+        subjects: digestOf(operations.map(({ i }) => i)),
+        queuedAt: clock.wall(),
+        state: 'queued',
+        cursor: 0,
+        applied: 0,
+        alreadyApplied: 0,
+        failed: 0,
+        attempt: 0,
+        attempts: 0,
+        failedAttempts: 0,
+        wait: null,
+        lastError: null,
+        lease: null,
+      },
+      operations,
+    );
+    this.#changed();
+    this.#poke();
+    return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: header.total };
+  }
+
+  start(): Promise<void> {
+    this.#assertOpen();
+    this.#started ??= this.#start();
+    return this.#started;
+  }
+
+  syncNow(): void {
+    this.#assertOpen();
+    this.#wakeUp();
+    if (this.#leader) this.#replication?.pullNow();
+  }
+
+  signedIn(): void {
+    this.#assertOpen();
+    this.#session.renew();
+    this.#wakeUp();
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort();
+    this.#scheduler.close();
+    this.#unsubscribe?.();
+    await this.#opening?.catch(() => undefined);
+    await this.#leading?.catch(() => undefined);
+    await Promise.all([this.#runner.idle(), this.#results?.idle(), this.#replication?.close()]);
+    await Promise.all([this.#queuePouch.close(), this.documents.close()]);
+    for (const subject of [this.#bulkOperations, this.#status, this.#failed]) subject.complete();
+  }
+
+  /** Opens the store; a failed opening is tried again by the next who needs it. */
+  #open(): Promise<string> {
+    this.#opening ??= this.#openOnce().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #openOnce(): Promise<string> {
+    const storeId = await this.#queue.open(this.#environment.newId(), this.#environment.clock.wall());
+    await this.#queue.load();
+    await this.#reports.load();
+    this.#changed();
+    return storeId;
+  }
+
+  async #start(): Promise<void> {
+    const { connectivity, locks } = this.#environment;
+    this.#unsubscribe = connectivity.subscribe(() => {
+      this.#changed();
+      if (connectivity.online()) this.#wakeUp();
+    });
+    const runUntilClosed = async (): Promise<void> => {
+      await this.#lead();
+      await aborted(this.#closing.signal);
+      this.#leader = false;
+    };
+    this.#leading = locks
+      .request(`afield:${this.#options.name}`, this.#closing.signal, runUntilClosed)
+      .catch(async () => {
+        if (this.#closing.signal.aborted) return;
+        // No write rests on a single leader: without locks this tab runs all the same.
+        this.#environment.warn('The browser gives no lock. This tab runs the queue without one.');
+        await runUntilClosed();
+      });
+    await this.#open().catch(() => undefined); // tried again by the leader, on the ramp
+  }
+
+  /** This tab runs the queue from now on: what others stored meanwhile is read, and everything goes on. */
+  async #lead(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      try {
+        const storeId = await this.#open();
+        await this.#queue.load();
+        await this.#reports.load();
+        await this.#goOn(storeId);
+        return;
+      } catch {
+        await this.#waitForStore();
+      }
+    }
+  }
+
+  async #goOn(storeId: string): Promise<void> {
+    this.#leader = true;
+    this.#changed();
+    if (this.#options.results !== undefined) {
+      this.#results ??= new Transfer(
+        resultsErrand({
+          queue: this.#queue,
+          failures: this.#failures,
+          reports: this.#reports,
+          server: new ServerDatabase(this.#options.results, this.#requests),
+          storeId,
+        }),
+        this.#transferParts(),
+      );
+    }
+    this.#runner.resume();
+    await this.#replication?.resume();
+    await this.#results?.resume();
+  }
+
+  #waitForStore(): Promise<void> {
+    this.#openFailures++;
+    this.#environment.warn('The local store could not be opened. It is tried again.');
+    const { delayMs } = this.#policy.delay(this.#openFailures + 1, 0);
+    return new Promise((resolve) => {
+      this.#closing.signal.addEventListener('abort', () => {
+        resolve();
+      });
+      this.#scheduler.wait('store', beginWait(this.#environment.clock, delayMs), resolve);
+    });
+  }
+
+  #wakeUp(): void {
+    this.#session.reconsider();
+    this.#scheduler.wake();
+    this.#poke();
+  }
+
+  #poke(): void {
+    this.#changed();
+    if (!this.#leader || this.#closing.signal.aborted) return;
+    this.#runner.poke();
+    this.#replication?.poke();
+    this.#results?.poke();
+  }
+
+  #wrote(target: Target): void {
+    if (target === 'local') this.#replication?.pushNow();
+    this.#results?.poke();
+  }
+
+  #transferParts(): TransferParts {
+    return {
+      queue: this.#queue,
+      scheduler: this.#scheduler,
+      policy: this.#policy,
+      clock: this.#environment.clock,
+      gate: this.#gate,
+      closed: this.#closing.signal,
+      changed: () => {
+        this.#changed();
+      },
+      warn: this.#environment.warn,
+    };
+  }
+
+  /** Shows what is true now, once for all that changed in this turn. */
+  #changed(): void {
+    if (this.#dirty) return;
+    this.#dirty = true;
+    queueMicrotask(() => {
+      this.#dirty = false;
+      if (this.#closing.signal.aborted) return;
+      const shown = this.#queue
+        .headers()
+        .map((header) =>
+          bulkOperationStatus(header, this.#reports, this.#scheduler.dueAt(`bulk:${String(sequenceOf(header._id))}`)),
+        );
+      this.#bulkOperations.next(shown);
+      this.#status.next(this.#statusNow(shown));
+    });
+  }
+
+  #statusNow(bulkOperations: readonly BulkOperationStatus[]): ClientStatus {
+    return clientStatus({
+      bulkOperations,
+      leader: this.#leader,
+      online: this.#environment.connectivity.online(),
+      unreported: this.#options.results === undefined ? 0 : unreported(this.#queue, this.#reports).length,
+      ...(this.#replication?.status() ?? { push: noTransfer, pull: noTransfer }),
+      results: this.#results?.status() ?? noTransfer,
+      signInRequired: this.#session.isRefused,
+    });
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new ClientClosedError();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => {
+      resolve();
+    });
+  });
+}
+
+function actionsByName(actions: readonly AnyAction[]): ReadonlyMap<string, AnyAction> {
+  const byName = new Map<string, AnyAction>([[deleteAction.name, deleteAction]]);
+  for (const action of actions) {
+    if (byName.has(action.name))
+      throw new AfieldError('invalid_option', `The action "${action.name}" is defined twice.`);
+    byName.set(action.name, action);
+  }
+  return byName;
+}
+
+function checkOptions(options: ClientOptions): ClientOptions {
+  const wrong = (what: string): never => {
+    throw new AfieldError('invalid_option', `createClient: ${what}.`);
+  };
+  if (typeof options.name !== 'string' || options.name === '') wrong('`name` must be a text that is not empty');
+  const { batchSize = 100, jitter = 0.2, server, results } = options;
+  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > 100) wrong('`batchSize` must be from 1 to 100');
+  if (!(jitter >= 0 && jitter <= 1)) wrong('`jitter` must be from 0 to 1');
+  for (const [name, url] of [
+    ['server', server],
+    ['results', results],
+  ] as const) {
+    if (url === undefined) continue;
+    const parsed = parsedUrl(url);
+    if (parsed === undefined) return wrong(`\`${name}\` must be the address of a database`);
+    if (parsed.username !== '' || parsed.password !== '') wrong(`\`${name}\` must not hold credentials: use \`auth\``);
+  }
+  return options;
+}
+
+function parsedUrl(text: string): URL | undefined {
+  try {
+    return new URL(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,47 @@
+import type { Clock, Connectivity, Environment } from './model/environment.js';
+import { noLocks, webLocks } from './tabs/locks.js';
+
+/** The effects of the browser or of Node that the client uses when none are handed in. */
+export function defaultEnvironment(): Environment {
+  return {
+    clock: systemClock,
+    fetch: (input, init) => globalThis.fetch(input, init),
+    locks: typeof navigator === 'object' && 'locks' in navigator ? webLocks(navigator.locks) : noLocks,
+    connectivity: browserConnectivity,
+    random: Math.random,
+    newId: newUuid,
+    warn: () => undefined,
+  };
+}
+
+const systemClock: Clock = {
+  wall: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimer: (run, delayMs) => setTimeout(run, delayMs),
+  clearTimer: (timer) => {
+    clearTimeout(timer as ReturnType<typeof setTimeout>);
+  },
+};
+
+const browserConnectivity: Connectivity = {
+  online: () => typeof navigator !== 'object' || (navigator.onLine as boolean | undefined) !== false,
+  subscribe: (changed) => {
+    const events: [EventTarget, string][] = [];
+    if (typeof addEventListener === 'function') {
+      events.push([globalThis, 'online'], [globalThis, 'offline']);
+    }
+    if (typeof document === 'object') events.push([document, 'visibilitychange']);
+    for (const [target, name] of events) target.addEventListener(name, changed);
+    return () => {
+      for (const [target, name] of events) target.removeEventListener(name, changed);
+    };
+  },
+};
+
+/** A random UUID, also where `crypto.randomUUID` is missing (pages that are not served over HTTPS). */
+function newUuid(): string {
+  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
+}

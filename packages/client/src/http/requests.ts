@@ -1,0 +1,171 @@
+import type { Clock } from '../model/environment.js';
+import { RetryableError, SignInRequiredError } from '../model/errors.js';
+import { judge, type Answer } from './judge.js';
+import { notBefore } from './retry-after.js';
+import type { Session, SignIn } from './session.js';
+
+export interface JsonRequest<Value> {
+  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly url: string;
+  readonly body?: unknown;
+  /** The answer in the shape that was asked for, or undefined when it is not. */
+  readonly shape: (json: unknown) => Value | undefined;
+}
+
+/** Sends requests to the server, and judges what comes back before anyone else sees it. */
+export class Requests {
+  readonly #fetch: typeof fetch;
+  readonly #session: Session;
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #closed: AbortSignal;
+  readonly #server: string | undefined;
+
+  constructor(parts: {
+    fetch: typeof fetch;
+    session: Session;
+    clock: Clock;
+    timeoutMs: number;
+    closed: AbortSignal;
+    server: string | undefined;
+  }) {
+    this.#fetch = parts.fetch;
+    this.#session = parts.session;
+    this.#clock = parts.clock;
+    this.#timeoutMs = parts.timeoutMs;
+    this.#closed = parts.closed;
+    this.#server = parts.server;
+  }
+
+  /** Throws `RetryableError`, `SignInRequiredError` or `DivisibleError`; see `judge`. */
+  async json<Value>(request: JsonRequest<Value>): Promise<Value> {
+    const signIn = await this.#session.signIn();
+    const answer = await this.#answer(request.url, {
+      method: request.method,
+      headers: { accept: 'application/json', 'content-type': 'application/json', ...signIn.headers },
+      credentials: signIn.cookies ? 'include' : 'omit',
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+    });
+    return this.#judged(signIn, () => judge(answer, request.shape, this.#clock.wall()));
+  }
+
+  /**
+   * A fetch for PouchDB's replicator: signs in, gives up after the timeout, and turns whatever is not CouchDB's into
+   * an error. A 404 is passed on where it is an answer (`passMissing`): a checkpoint that is not there yet.
+   */
+  async pouchFetch(url: string, init: RequestInit = {}): Promise<Response> {
+    const signIn = await this.#session.signIn();
+    const headers = new Headers(init.headers);
+    for (const [name, value] of Object.entries(signIn.headers)) headers.set(name, value);
+    const answer = await this.#answer(url, {
+      ...init,
+      headers,
+      credentials: signIn.cookies ? 'include' : 'omit',
+    });
+    if (answer.status !== 404 || !isCouchError(answer.text)) {
+      this.#judged(signIn, () =>
+        judge(answer, (json) => (typeof json === 'object' ? json : undefined), this.#clock.wall()),
+      );
+    }
+    return new Response(answer.text, {
+      status: answer.status,
+      headers: { 'content-type': 'application/json' },
+    });
+  }
+
+  /**
+   * A fetch for handlers: what may pass is thrown as `RetryableError`, everything else is theirs to judge. Credentials
+   * go only to the server that the client was made for.
+   */
+  async handlerFetch(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+    const url = input instanceof Request ? input.url : String(input);
+    const signIn = this.#isOurs(url) ? await this.#session.signIn() : undefined;
+    const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined));
+    for (const [name, value] of Object.entries(signIn?.headers ?? {})) headers.set(name, value);
+    const answer = await this.#answer(url, {
+      ...init,
+      headers,
+      ...(signIn?.cookies === true ? { credentials: 'include' } : {}),
+    });
+    const { status } = answer;
+    if (signIn !== undefined && (status === 401 || status === 407))
+      this.#judged(signIn, () => judge(answer, () => undefined, 0));
+    if (status === 408 || status === 425 || status === 429 || status >= 500) {
+      throw new RetryableError('The service cannot do it now. It is tried again.', {
+        class: status === 429 ? 'throttled' : 'server',
+        code: String(status),
+        notBeforeMs: notBefore(answer.header('retry-after'), answer.header('date'), this.#clock.wall()),
+      });
+    }
+    return new Response(status === 204 || status === 205 || status === 304 ? null : answer.text, {
+      status,
+      headers: { 'content-type': answer.header('content-type') ?? 'application/json' },
+    });
+  }
+
+  #isOurs(url: string): boolean {
+    try {
+      return this.#server !== undefined && new URL(url).origin === new URL(this.#server).origin;
+    } catch {
+      return false; // a relative address is not the server's
+    }
+  }
+
+  /** A row of an answer says that we are not signed in (R12). */
+  refusedByRow(): void {
+    this.#session.refusePresent('unauthorized');
+  }
+
+  #judged<Value>(signIn: SignIn, decide: () => Value): Value {
+    try {
+      return decide();
+    } catch (error) {
+      if (error instanceof SignInRequiredError) this.#session.refuse(signIn, error.code as 'unauthorized');
+      throw error;
+    }
+  }
+
+  async #answer(url: string, init: RequestInit): Promise<Answer> {
+    const abort = new AbortController();
+    const stop = (): void => {
+      abort.abort();
+    };
+    let timedOut = false;
+    const timer = this.#clock.setTimer(() => {
+      timedOut = true;
+      stop();
+    }, this.#timeoutMs);
+    this.#closed.addEventListener('abort', stop);
+    init.signal?.addEventListener('abort', stop);
+    try {
+      if (this.#closed.aborted || init.signal?.aborted === true) stop();
+      const response = await this.#fetch(url, { ...init, signal: abort.signal });
+      const text = await response.text();
+      return {
+        status: response.status,
+        redirected: response.redirected,
+        header: (name) => response.headers.get(name),
+        text,
+      };
+    } catch (error) {
+      throw new RetryableError('The network or the server did not answer. It is tried again.', {
+        class: 'network',
+        code: timedOut ? 'timeout' : 'no-answer',
+        cause: error,
+      });
+    } finally {
+      this.#clock.clearTimer(timer);
+      this.#closed.removeEventListener('abort', stop);
+      init.signal?.removeEventListener('abort', stop);
+    }
+  }
+}
+
+function isCouchError(text: string): boolean {
+  try {
+    const json = JSON.parse(text) as { error?: unknown; reason?: unknown } | null;
+    return typeof json?.error === 'string' && typeof json.reason === 'string';
+  } catch {
+    return false; // not JSON: an answer of something else than CouchDB
+  }
+}

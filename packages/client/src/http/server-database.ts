@@ -1,0 +1,117 @@
+import { z } from 'zod/mini';
+import { RetryableError } from '../model/errors.js';
+import type { Doc } from '../model/json.js';
+import type { DocRow, DocumentStore, RevisionRead, WriteAnswer, WriteRow } from '../model/pouch.js';
+import { writeDividing } from '../retry/divide.js';
+import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads } from '../model/rows.js';
+import type { Requests } from './requests.js';
+
+const allDocsAnswer = z.object({ rows: allDocsRows });
+const bulkGetAnswer = z.object({ results: bulkGetResults });
+const writeRows = z.array(z.looseObject({ id: z.optional(z.string()) }));
+const isRecord = z.custom<Record<string, unknown>>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+);
+const diffEntry = z.object({ missing: z.array(z.string()) });
+
+/** A CouchDB database over HTTP, through our own judgement of every answer. */
+export class ServerDatabase implements DocumentStore {
+  readonly #url: string;
+  readonly #requests: Requests;
+
+  /** `url` is the address of the database, without credentials. */
+  constructor(url: string, requests: Requests) {
+    this.#url = url.replace(/\/+$/, '');
+    this.#requests = requests;
+  }
+
+  async read(ids: readonly string[]): Promise<readonly DocRow[]> {
+    if (ids.length === 0) return [];
+    const { rows } = await this.#post('/_all_docs?include_docs=true', { keys: ids }, (json) =>
+      parsed(allDocsAnswer, json),
+    );
+    const found = docRowsByKey(rows);
+    return ids.map((id) => {
+      const row = found.get(id);
+      if (row === undefined) throw shortAnswer();
+      return row;
+    });
+  }
+
+  write(docs: readonly Doc[]): Promise<WriteAnswer> {
+    return writeDividing(docs, async (part) => {
+      const rows = await this.#bulkDocs({ docs: part });
+      const complete = part.every((doc) => rows.some((row) => row.id === doc._id));
+      return complete ? { rows } : { rows, error: shortAnswer() };
+    });
+  }
+
+  /** Writes revisions as they are. The answer names refused rows only: what is not named is to be checked with `missing`. */
+  writeRevisions(docs: readonly Doc[]): Promise<WriteAnswer> {
+    return writeDividing(docs, async (part) => ({ rows: await this.#bulkDocs({ docs: part, new_edits: false }) }));
+  }
+
+  async readRevisions(
+    wanted: readonly { readonly id: string; readonly rev: string }[],
+  ): Promise<readonly RevisionRead[]> {
+    if (wanted.length === 0) return [];
+    const { results } = await this.#post('/_bulk_get?revs=true', { docs: wanted }, (json) =>
+      parsed(bulkGetAnswer, json),
+    );
+    return revisionReads(results);
+  }
+
+  /** Which of these revisions the server does not have. */
+  async missing(revisions: ReadonlyMap<string, readonly string[]>): Promise<ReadonlyMap<string, readonly string[]>> {
+    // No prototype: an id `__proto__` is a plain key.
+    const asked = Object.create(null) as Record<string, readonly string[]>;
+    for (const [id, revs] of revisions) asked[id] = revs;
+    const answer = await this.#post('/_revs_diff', asked, (json) => parsed(isRecord, json));
+    const missing = new Map<string, readonly string[]>();
+    for (const [id, value] of Object.entries(answer)) {
+      const entry = diffEntry.safeParse(value);
+      if (!entry.success)
+        throw new RetryableError('The server answered in another shape.', { class: 'network', code: 'not-couchdb' });
+      missing.set(id, entry.data.missing);
+    }
+    return missing;
+  }
+
+  async #bulkDocs(body: { docs: readonly Doc[]; new_edits?: boolean }): Promise<readonly WriteRow[]> {
+    const rows = await this.#post('/_bulk_docs', body, (json) => parsed(writeRows, json));
+    const known = rows.flatMap((row) => writeRow(row) ?? []);
+    if (known.some((row) => !row.ok && row.error === 'unauthorized')) this.#requests.refusedByRow();
+    return known;
+  }
+
+  #post<Value>(path: string, body: unknown, shape: (json: unknown) => Value | undefined): Promise<Value> {
+    return this.#requests.json({ method: 'POST', url: this.#url + path, body, shape });
+  }
+}
+
+/** A row by its id; `error` where it is text, else `name` (R7). A row without an id says nothing. */
+export function writeRow(row: Record<string, unknown>): WriteRow | undefined {
+  const { id, rev } = row;
+  if (typeof id !== 'string') return undefined;
+  const error = typeof row['error'] === 'string' ? row['error'] : row['error'] === undefined ? undefined : row['name'];
+  if (error === undefined) return { id, ok: true, rev: typeof rev === 'string' ? rev : undefined };
+  const reason = row['reason'] ?? row['message'];
+  return {
+    id,
+    ok: false,
+    error: typeof error === 'string' ? error : 'unknown_error',
+    reason: typeof reason === 'string' ? reason : '',
+  };
+}
+
+function parsed<Value>(schema: z.ZodMiniType<Value>, json: unknown): Value | undefined {
+  const result = schema.safeParse(json);
+  return result.success ? result.data : undefined;
+}
+
+function shortAnswer(): RetryableError {
+  return new RetryableError('The server answered with fewer rows than were asked for.', {
+    class: 'network',
+    code: 'short-answer',
+  });
+}

@@ -1,0 +1,132 @@
+import type { AuthOptions, Credentials } from '../model/client.js';
+import type { Clock } from '../model/environment.js';
+import { SignInRequiredError } from '../model/errors.js';
+
+const minute = 60_000;
+
+/** What a request carries to show who we are. */
+export interface SignIn {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly cookies: boolean;
+  /** Which credentials these are, to tell a late refusal of old ones. */
+  readonly version: number;
+}
+
+/**
+ * Who we are at the server. Credentials live in memory only.
+ *
+ *   unknown ──first request──▶ asking ──▶ signed in ──401──▶ refused ──▶ asking (at most once a minute)
+ *                                 ▲                             │
+ *                                 └── renew(): the app says so ◀┘
+ */
+export class Session {
+  readonly #auth: AuthOptions | undefined;
+  readonly #clock: Clock;
+  readonly #changed: () => void;
+  #credentials: Credentials | undefined;
+  #version = 0;
+  #asking: Promise<void> | undefined;
+  #askedAt: number | undefined;
+  #refused: 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | undefined;
+
+  /** `changed` is called when work that waits for credentials may go on, or has to wait. */
+  constructor(auth: AuthOptions | undefined, clock: Clock, changed: () => void) {
+    this.#auth = auth;
+    this.#clock = clock;
+    this.#changed = changed;
+  }
+
+  /** True while the server refuses what we have: nothing is tried (R12). */
+  get isRefused(): boolean {
+    return this.#refused !== undefined;
+  }
+
+  /** What to send; asks the app before the first request. Throws `SignInRequiredError` while refused. */
+  async signIn(): Promise<SignIn> {
+    if (this.#refused !== undefined) throw new SignInRequiredError(this.#refused);
+    if (this.#auth !== undefined && this.#credentials === undefined) await this.#ask('first');
+    if (this.#refused !== undefined) throw new SignInRequiredError(this.#refused);
+    return { ...carried(this.#credentials), version: this.#version };
+  }
+
+  /** The server refused; the app is asked once, in the background, never again within a minute. */
+  refuse(used: SignIn, code: 'unauthorized' | 'proxy-unauthorized' | 'forbidden'): void {
+    if (used.version !== this.#version) return;
+    if (this.#refused === undefined) {
+      this.#refused = code;
+      this.#changed();
+    }
+    this.#askAgain();
+  }
+
+  /** A row says that we are not signed in: the credentials in use are refused. */
+  refusePresent(code: 'unauthorized' | 'proxy-unauthorized' | 'forbidden'): void {
+    this.refuse({ ...carried(this.#credentials), version: this.#version }, code);
+  }
+
+  /** The app has fresh credentials, or wants the old ones tried again. */
+  renew(): void {
+    this.#askedAt = undefined;
+    this.#credentials = undefined;
+    this.#version++;
+    if (this.#refused === undefined) return;
+    this.#refused = undefined;
+    this.#changed();
+  }
+
+  /** An event that may have changed something: the app is asked again if the last time is a minute ago. */
+  reconsider(): void {
+    if (this.#refused !== undefined) this.#askAgain();
+  }
+
+  #askAgain(): void {
+    if (this.#auth === undefined || this.#asking !== undefined) return;
+    if (this.#askedAt !== undefined && this.#clock.monotonic() - this.#askedAt < minute) return;
+    void this.#ask('refused');
+  }
+
+  #ask(why: 'first' | 'refused'): Promise<void> {
+    this.#asking ??= this.#askApp(why).finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  async #askApp(why: 'first' | 'refused'): Promise<void> {
+    if (this.#auth === undefined) return;
+    const version = this.#version;
+    if (why === 'refused') this.#askedAt = this.#clock.monotonic();
+    try {
+      const credentials = await this.#auth.credentials(why);
+      if (version !== this.#version) return;
+      this.#credentials = credentials;
+      this.#version++;
+      this.#refused = undefined;
+    } catch {
+      // The app has none: the named state says what is awaited, and `renew()` ends it.
+      if (version === this.#version) this.#refused ??= 'unauthorized';
+    }
+    this.#changed();
+  }
+}
+
+function carried(credentials: Credentials | undefined): { headers: Record<string, string>; cookies: boolean } {
+  switch (credentials?.type) {
+    case 'basic':
+      return {
+        headers: { authorization: `Basic ${base64(`${credentials.username}:${credentials.password}`)}` },
+        cookies: false,
+      };
+    case 'bearer':
+      return { headers: { authorization: `Bearer ${credentials.token}` }, cookies: false };
+    case 'header':
+      return { headers: { [credentials.name]: credentials.value }, cookies: false };
+    case 'cookie':
+    case undefined:
+      return { headers: {}, cookies: true };
+  }
+}
+
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}

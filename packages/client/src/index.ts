@@ -1,0 +1,55 @@
+export { createClient } from './client.js';
+export { defineDocumentAction, defineAction } from './actions/define.js';
+export { deleteAction } from './actions/delete.js';
+export { sameJson } from './model/same-json.js';
+export { rampOfR2 } from './retry/ramp.js';
+export {
+  AfieldError,
+  ClientClosedError,
+  InvalidRequestError,
+  RetryableError,
+  StoreTooNewError,
+  type ErrorClass,
+  type ErrorSummary,
+  type RequestIssue,
+} from './model/errors.js';
+export type { Doc, Json } from './model/json.js';
+export type {
+  BulkOperationState,
+  BulkOperationStatus,
+  ClientStatus,
+  FailedOperation,
+  Target,
+  TransferStatus,
+} from './model/states.js';
+export type {
+  ActionPart,
+  AuthOptions,
+  Client,
+  ClientOptions,
+  Credentials,
+  EnqueueReceipt,
+  EnqueueRequest,
+  OperationInput,
+} from './model/client.js';
+export type {
+  Action,
+  AnyAction,
+  BatchAction,
+  DocumentAction,
+  HandlerContext,
+  HandlerResult,
+  OperationOf,
+} from './model/handler.js';
+export type { Failure, FailureCode } from './model/failure.js';
+export type { Clock, Connectivity, Environment, Locks } from './model/environment.js';
+export type {
+  DocRow,
+  DocumentStore,
+  PouchChanges,
+  PouchConstructor,
+  PouchLike,
+  PouchReplication,
+  WriteAnswer,
+  WriteRow,
+} from './model/pouch.js';

@@ -1,0 +1,36 @@
+/** Two clocks and one kind of timer. Units: milliseconds. */
+export interface Clock {
+  /** Wall clock, since 1970; may jump both ways. */
+  wall(): number;
+  /** Never goes back; says nothing across restarts; may stand still while the device sleeps. */
+  monotonic(): number;
+  setTimer(run: () => void, delayMs: number): unknown;
+  clearTimer(timer: unknown): void;
+}
+
+/** One holder at a time, per name, for all tabs of a browser: Web Locks, or what stands in for them. */
+export interface Locks {
+  /** Runs `whileHeld` when the lock is ours and keeps it until its promise settles. Rejects when `signal` aborts first. */
+  request(name: string, signal: AbortSignal, whileHeld: () => Promise<void>): Promise<void>;
+}
+
+/** What the browser says about the network. */
+export interface Connectivity {
+  online(): boolean;
+  /** Calls back when the network came or went, or the page became visible; answers with a function that ends it. */
+  subscribe(changed: () => void): () => void;
+}
+
+/** The effects that the client needs from outside. Each can be replaced in tests. */
+export interface Environment {
+  readonly clock: Clock;
+  readonly fetch: typeof fetch;
+  readonly locks: Locks;
+  readonly connectivity: Connectivity;
+  /** 0 ≤ random() < 1. */
+  readonly random: () => number;
+  /** A new name that no one else has. */
+  readonly newId: () => string;
+  /** Where warnings go; default: nowhere. Never with the content of a document. */
+  readonly warn: (line: string) => void;
+}

@@ -1,0 +1,100 @@
+/** Why something did not work, as a person needs to know it. Source: SPEC, Failure codes. */
+export type ErrorClass = 'network' | 'server' | 'auth' | 'storage' | 'conflict' | 'throttled' | 'bug';
+
+/** The last error of a bulk operation, the push, the pull or the results. Holds no content of any document. */
+export interface ErrorSummary {
+  readonly class: ErrorClass;
+  /** A short machine name: `timeout`, `not-couchdb`, `database-missing`, `InvalidStateError`, `503` … */
+  readonly code: string;
+}
+
+/** The base of all errors that Afield throws: `code` is stable, the message is for people. */
+export class AfieldError extends Error {
+  constructor(
+    readonly code: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** One thing that is wrong in a request, and where. */
+export interface RequestIssue {
+  /** Place of the operation in the request, from 0; -1 when the request itself is wrong. */
+  readonly index: number;
+  /** The field, as a path with dots; empty when the operation as a whole is wrong. */
+  readonly field: string;
+  readonly message: string;
+}
+
+/** The request is wrong; nothing of it was stored. Shows the first 20 issues and the count of all. */
+export class InvalidRequestError extends AfieldError {
+  readonly issues: readonly RequestIssue[];
+  constructor(
+    issues: readonly RequestIssue[],
+    readonly issueCount: number = issues.length,
+  ) {
+    const first = issues[0];
+    const where = first === undefined ? '' : place(first);
+    const more = issueCount > 1 ? ` (and ${String(issueCount - 1)} more)` : '';
+    super('invalid_request', `Invalid request: ${where}${first?.message ?? 'unknown'}${more}. Nothing was queued.`);
+    this.issues = issues.slice(0, 20);
+  }
+}
+
+function place(issue: RequestIssue): string {
+  if (issue.index < 0) return issue.field === '' ? '' : `${issue.field}: `;
+  return `operation ${String(issue.index)}${issue.field === '' ? '' : `, field ${issue.field}`}: `;
+}
+
+/** The client was closed; open a new one. */
+export class ClientClosedError extends AfieldError {
+  constructor() {
+    super('client_closed', 'The client is closed. Create a new one with createClient().');
+  }
+}
+
+/** The local store was written by a newer Afield. Nothing was changed in it. */
+export class StoreTooNewError extends AfieldError {
+  constructor(what: string, version: number) {
+    super('store_too_new', `${what} has version ${String(version)}, which this Afield does not know. Update the app.`);
+  }
+}
+
+/**
+ * What may pass: the batch runs again at the next attempt. Handlers throw it for what they found themselves;
+ * `context.db` and `context.fetch` throw it for the network, the server and the local store.
+ */
+export class RetryableError extends AfieldError {
+  readonly class: ErrorClass;
+  /** Not before so many milliseconds (a server's `Retry-After`, at most an hour). */
+  readonly notBeforeMs: number;
+  constructor(
+    message: string,
+    options: { class?: ErrorClass; code?: string; notBeforeMs?: number; cause?: unknown } = {},
+  ) {
+    super(options.code ?? 'retryable', message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.class = options.class ?? 'server';
+    this.notBeforeMs = options.notBeforeMs ?? 0;
+  }
+}
+
+/** The server wants to know who we are (401, 407), or refuses us as a whole (403): nothing is tried until credentials come. */
+export class SignInRequiredError extends AfieldError {
+  readonly class = 'auth';
+  constructor(code: 'unauthorized' | 'proxy-unauthorized' | 'forbidden') {
+    super(code, 'The server refuses these credentials. Sign in again.');
+  }
+}
+
+/** A whole write was refused for something in it: it is halved until the row is found. */
+export class DivisibleError extends AfieldError {
+  constructor(
+    override readonly code: 'too_large' | 'missing_stub' | 'unexpected',
+    readonly status: number,
+  ) {
+    super(code, `The server refused the request with status ${String(status)}.`);
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The calls that Afield makes on a PouchDB, written down as structure: PouchDB's own types stay out of the public API,
+ * and whoever brings another build of PouchDB fits.
+ */
+export interface PouchLike {
+  readonly name: string;
+  allDocs(options: AllDocsOptions): Promise<{ rows: unknown[] }>;
+  bulkDocs(docs: readonly object[], options?: { new_edits?: boolean }): Promise<unknown[]>;
+  bulkGet(options: BulkGetOptions): Promise<{ results: unknown[] }>;
+  get(id: string, options?: object): Promise<object>;
+  put(doc: object): Promise<unknown>;
+  changes(options: object): PouchChanges;
+  info(): Promise<unknown>;
+  close(): Promise<void>;
+  destroy(): Promise<unknown>;
+}
+
+export interface PouchChanges extends PromiseLike<unknown> {
+  on(event: 'change' | 'error' | 'complete', listener: (value: never) => void): unknown;
+  cancel(): void;
+}
+
+export interface PouchReplication extends PromiseLike<unknown> {
+  on(event: 'change' | 'error' | 'complete' | 'denied', listener: (value: never) => void): unknown;
+  cancel(): void;
+}
+
+export interface PouchConstructor {
+  new (name: string, options?: object): PouchLike;
+  replicate(source: PouchLike, target: PouchLike, options?: object): PouchReplication;
+}
+
+export interface AllDocsOptions {
+  readonly keys?: readonly string[];
+  readonly startkey?: string;
+  readonly endkey?: string;
+  readonly limit?: number;
+  readonly descending?: boolean;
+  readonly include_docs?: boolean;
+}
+
+export interface BulkGetOptions {
+  readonly docs: readonly { readonly id: string; readonly rev?: string }[];
+  readonly revs?: boolean;
+  readonly attachments?: boolean;
+}
+
+/** A row of a read by keys. */
+export interface DocRow {
+  readonly id: string;
+  /** Undefined when there never was such a document. */
+  readonly rev: string | undefined;
+  readonly deleted: boolean;
+  readonly doc: import('./json.js').Doc | undefined;
+}
+
+/** A row of a bulk write: written with its revision, or refused with the server's word. */
+export type WriteRow =
+  | { readonly id: string; readonly ok: true; readonly rev: string | undefined }
+  | { readonly id: string; readonly ok: false; readonly error: string; readonly reason: string };
+
+/** What a bulk write brought: rows that were answered, and the error that ended it early, if any. */
+export interface WriteAnswer {
+  readonly rows: readonly WriteRow[];
+  /** Rows not in `rows` were not done, or no one knows. */
+  readonly error?: unknown;
+}
+
+/** A revision with its ancestors, newest first. */
+export interface RevisionRead {
+  readonly id: string;
+  readonly doc: import('./json.js').Doc;
+  readonly ancestors: readonly string[];
+}
+
+/** The few calls on documents that handlers and the runner need, the same for a local database and for a server. */
+export interface DocumentStore {
+  /** One row for each id, in the order asked for. */
+  read(ids: readonly string[]): Promise<readonly DocRow[]>;
+  /** Writes on the revisions that the documents carry. Rows are matched by id, never by position. */
+  write(docs: readonly import('./json.js').Doc[]): Promise<WriteAnswer>;
+  /** Bodies of these revisions, as far as the database still has them. */
+  readRevisions(wanted: readonly { readonly id: string; readonly rev: string }[]): Promise<readonly RevisionRead[]>;
+}

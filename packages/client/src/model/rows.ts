@@ -1,0 +1,62 @@
+import { z } from 'zod/mini';
+import type { Doc } from './json.js';
+import type { DocRow, RevisionRead } from './pouch.js';
+
+/** A document is kept as it is, not copied: an own key of any name survives. */
+export const storedDoc = z.custom<Doc>(
+  (value) => typeof value === 'object' && value !== null && typeof (value as { _id?: unknown })._id === 'string',
+);
+
+/** Rows of a read by keys, as CouchDB and PouchDB give them. */
+export const allDocsRows = z.array(
+  z.object({
+    key: z.string(),
+    value: z.optional(z.nullable(z.object({ rev: z.string(), deleted: z.optional(z.boolean()) }))),
+    doc: z.optional(z.nullable(storedDoc)),
+    error: z.optional(z.string()),
+  }),
+);
+
+/** Only an answer that says so is a missing document; a row that says nothing stays out, and is not taken for one. */
+export function docRowsByKey(rows: z.infer<typeof allDocsRows>): Map<string, DocRow> {
+  const found = new Map<string, DocRow>();
+  for (const row of rows) {
+    if (row.value === undefined || row.value === null) {
+      if (row.error === 'not_found')
+        found.set(row.key, { id: row.key, rev: undefined, deleted: false, doc: undefined });
+      continue;
+    }
+    const deleted = row.value.deleted === true;
+    found.set(row.key, {
+      id: row.key,
+      rev: row.value.rev,
+      deleted,
+      doc: deleted ? undefined : (row.doc ?? undefined),
+    });
+  }
+  return found;
+}
+
+const revisions = z.object({ start: z.number(), ids: z.array(z.string()) });
+
+/** Answers to a bulk get; rows that hold no document (`{}`, an error, `missing`) are passed over. */
+export const bulkGetResults = z.array(
+  z.object({ id: z.string(), docs: z.array(z.looseObject({ ok: z.optional(storedDoc) })) }),
+);
+
+export function revisionReads(results: z.infer<typeof bulkGetResults>): RevisionRead[] {
+  const reads: RevisionRead[] = [];
+  for (const { id, docs } of results) {
+    for (const { ok } of docs) {
+      if (ok === undefined) continue;
+      const history = revisions.safeParse(ok['_revisions']);
+      const ancestors = history.success ? namesOf(history.data) : [];
+      reads.push({ id, doc: ok, ancestors });
+    }
+  }
+  return reads;
+}
+
+function namesOf(history: z.infer<typeof revisions>): string[] {
+  return history.ids.map((hash, age) => `${String(history.start - age)}-${hash}`);
+}

@@ -1,0 +1,100 @@
+import type { ErrorSummary } from './errors.js';
+
+/** States of a bulk operation (V2). */
+export type BulkOperationState =
+  | 'queued'
+  | 'running'
+  | 'waiting-retry'
+  | 'waiting-auth'
+  | 'waiting-network'
+  | 'waiting-storage'
+  | 'waiting-handler'
+  | 'done'
+  | 'done-with-failures'
+  | 'failed';
+
+/** States in which nothing more happens by itself. */
+export const endStates: ReadonlySet<BulkOperationState> = new Set(['done', 'done-with-failures', 'failed']);
+
+/** The database whose documents an action changes. */
+export type Target = 'local' | 'server';
+
+/** What a screen shows of one bulk operation (V1). Times are milliseconds since 1970, on the wall clock. */
+export interface BulkOperationStatus {
+  readonly id: string;
+  /** The order in which bulk operations were queued. */
+  readonly sequence: number;
+  readonly key: string;
+  readonly target: Target;
+  readonly lane: string | undefined;
+  /** Names of its actions, in their order. */
+  readonly actions: readonly string[];
+  readonly state: BulkOperationState;
+  /** How many operations have a durable outcome. */
+  readonly cursor: number;
+  readonly total: number;
+  readonly applied: number;
+  readonly alreadyApplied: number;
+  /** Failed for good, those included that the server refused later. */
+  readonly failed: number;
+  /** Attempts of the present batch so far; 0 before the first. */
+  readonly attempt: number;
+  /** Attempts of all its batches so far. */
+  readonly attempts: number;
+  /** Attempts that did not succeed. */
+  readonly failedAttempts: number;
+  readonly nextAttemptAt: number | undefined;
+  readonly lastError: ErrorSummary | undefined;
+  readonly queuedAt: number;
+}
+
+/** State of the push, the pull, or the delivery of results. */
+export interface TransferStatus {
+  readonly state: 'off' | 'idle' | 'running' | 'waiting-retry' | 'waiting-auth' | 'waiting-network' | 'waiting-storage';
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly failedAttempts: number;
+  readonly nextAttemptAt: number | undefined;
+  readonly lastError: ErrorSummary | undefined;
+  /** Documents (or bulk operations, for results) brought over since the store exists. */
+  readonly transferred: number;
+}
+
+/** What a screen shows of the whole client (V1). */
+export interface ClientStatus {
+  /** `idle` when nothing is queued or everything is at its end; else the state of the first bulk operation that is not. */
+  readonly state: BulkOperationState | 'idle';
+  readonly leader: boolean;
+  readonly online: boolean;
+  /** Operations without an outcome. */
+  readonly pending: number;
+  /** Operations that failed for good. */
+  readonly failed: number;
+  /** Bulk operations at their end whose result is not on the server yet. */
+  readonly unreported: number;
+  readonly oldestPendingSince: number | undefined;
+  readonly push: TransferStatus;
+  readonly pull: TransferStatus;
+  readonly results: TransferStatus;
+  /** Whether the app must bring credentials (R12). */
+  readonly signInRequired: boolean;
+}
+
+/** One operation that failed for good. */
+export interface FailedOperation {
+  /** Undefined for a document that an app edited itself and the server refused. */
+  readonly bulkOperationId: string | undefined;
+  readonly index: number | undefined;
+  readonly key: string | undefined;
+  /** The document; undefined when the operation came without one. */
+  readonly id: string | undefined;
+  readonly action: string | undefined;
+  readonly code: string;
+  /** For people; kept on this device, never sent. */
+  readonly reason: string;
+  /** The operation's own content, as it was queued; `undefined` for an edit of the app. */
+  readonly operation: unknown;
+  /** The history no longer shows whether it was applied before it failed (R3). */
+  readonly mayHaveBeenApplied: boolean;
+  readonly failedAt: number;
+}

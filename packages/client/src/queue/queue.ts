@@ -1,0 +1,220 @@
+import type { z } from 'zod/mini';
+import { AfieldError, RetryableError, StoreTooNewError } from '../model/errors.js';
+import type { Doc } from '../model/json.js';
+import type { WriteRow } from '../model/pouch.js';
+import type { LocalDatabase } from '../store/local-database.js';
+import {
+  headerDoc,
+  headerId,
+  payloadDoc,
+  payloadId,
+  payloadSize,
+  recordDoc,
+  recordId,
+  rowStates,
+  sequenceOf,
+  storedOperations,
+  storedVersion,
+  storeDoc,
+  type BatchRecord,
+  type Header,
+  type RowState,
+  type StoredOperation,
+} from './stored.js';
+
+interface StoredDoc {
+  readonly _id: string;
+  readonly _rev?: string | undefined;
+  readonly v: number;
+}
+
+/**
+ * What is durable of all bulk operations. Holds the headers in memory, never the operations.
+ * Whoever writes a header gets `undefined` back when someone else changed it meanwhile.
+ */
+export class Queue {
+  readonly #db: LocalDatabase;
+  readonly #headers = new Map<number, Header>();
+  #lastSequence = 0;
+  #cached: { id: string; operations: readonly StoredOperation[] } | undefined;
+
+  constructor(db: LocalDatabase) {
+    this.#db = db;
+  }
+
+  /** Gives the store its name when it has none, and finds the last sequence number. Reads no bulk operation. */
+  async open(newStoreId: string, now: number): Promise<string> {
+    const mine: z.infer<typeof storeDoc> = { _id: 'store', v: storedVersion, storeId: newStoreId, createdAt: now };
+    await this.write([mine]);
+    const stored = await this.readDoc('store', storeDoc);
+    if (stored === undefined) throw new AfieldError('store_unreadable', 'The local store has lost its name.');
+    const last = await this.#db.lastId('h:', 'h:\uffff');
+    this.#lastSequence = last === undefined ? 0 : sequenceOf(last);
+    return stored.storeId;
+  }
+
+  /** Reads all headers anew. */
+  async load(): Promise<void> {
+    for (const doc of await this.#db.range('h:', 'h:\uffff')) {
+      this.#headers.set(sequenceOf(doc._id), readAs(headerDoc, doc, 'A bulk operation'));
+    }
+    this.#lastSequence = Math.max(this.#lastSequence, ...this.#headers.keys());
+  }
+
+  /** In the order of their sequence numbers. */
+  headers(): readonly Header[] {
+    return [...this.#headers.values()].sort((a, b) => (a._id < b._id ? -1 : 1));
+  }
+
+  header(sequence: number): Header | undefined {
+    return this.#headers.get(sequence);
+  }
+
+  /**
+   * Stores payloads, then the header that makes them count: its sequence number is taken by the write itself.
+   * Before the header is written nothing of it runs.
+   */
+  async append(header: Omit<Header, '_id' | '_rev'>, operations: readonly StoredOperation[]): Promise<Header> {
+    const payloads: z.infer<typeof payloadDoc>[] = [];
+    for (let start = 0; start < operations.length; start += payloadSize) {
+      payloads.push({
+        _id: payloadId(header.payload, start / payloadSize),
+        v: storedVersion,
+        operations: JSON.stringify(operations.slice(start, start + payloadSize)),
+      });
+    }
+    await this.writeAll(payloads);
+    for (;;) {
+      const sequence = ++this.#lastSequence;
+      const doc = { ...header, _id: headerId(sequence) };
+      const rev = await this.#createHeader(doc);
+      if (rev === undefined) continue;
+      const stored = { ...doc, _rev: rev };
+      this.#headers.set(sequence, stored);
+      return stored;
+    }
+  }
+
+  /** The operations from `from`, at most `count` of them. */
+  async operations(header: Header, from: number, count: number): Promise<readonly StoredOperation[]> {
+    const found: StoredOperation[] = [];
+    const end = Math.min(from + count, header.total);
+    for (let at = from; at < end;) {
+      const page = await this.#payload(payloadId(header.payload, Math.floor(at / payloadSize)));
+      const offset = at % payloadSize;
+      const slice = page.slice(offset, offset + end - at);
+      if (slice.length === 0)
+        throw new AfieldError('store_unreadable', 'Operations of a bulk operation are missing in the store.');
+      found.push(...slice);
+      at += slice.length;
+    }
+    return found;
+  }
+
+  async record(sequence: number, from: number): Promise<{ record: BatchRecord; rows: RowState[] } | undefined> {
+    const record = await this.readDoc(recordId(sequence, from), recordDoc);
+    return record === undefined ? undefined : { record, rows: rowsOf(record) };
+  }
+
+  /** All records of one bulk operation. */
+  async records(sequence: number): Promise<readonly { record: BatchRecord; rows: RowState[] }[]> {
+    const docs = await this.#db.range(recordId(sequence, 0), `${recordId(sequence, 0).slice(0, 15)}\uffff`);
+    return docs.map((doc) => {
+      const record = readAs(recordDoc, doc, 'A batch');
+      return { record, rows: rowsOf(record) };
+    });
+  }
+
+  /**
+   * Writes documents of the queue in one call. Answers with their new revisions, and with the ids of those that
+   * someone else changed meanwhile. Throws when anything else went wrong.
+   */
+  async write(
+    docs: readonly StoredDoc[],
+  ): Promise<{ revs: ReadonlyMap<string, string>; conflicts: ReadonlySet<string> }> {
+    const answer = await this.#db.write(docs.map((doc) => ({ ...doc }) as Doc));
+    if (answer.error !== undefined) throw answer.error as Error;
+    const revs = new Map<string, string>();
+    const conflicts = new Set<string>();
+    for (const row of answer.rows) {
+      if (row.ok) revs.set(row.id, row.rev ?? '');
+      else if (row.error === 'conflict') conflicts.add(row.id);
+      else throw refusedRow(row);
+    }
+    return { revs, conflicts };
+  }
+
+  /** Keeps a header as it was written. */
+  remember(header: Header): void {
+    this.#headers.set(sequenceOf(header._id), header);
+  }
+
+  /** Reads a header anew from the store, and keeps it. */
+  async refresh(sequence: number): Promise<Header> {
+    const header = await this.readDoc(headerId(sequence), headerDoc);
+    if (header === undefined) throw new AfieldError('store_unreadable', 'A bulk operation is missing in the store.');
+    this.#headers.set(sequence, header);
+    return header;
+  }
+
+  /** Whether the stored header still has this revision: asked after the documents were read and before they are written. */
+  async isUnchanged(header: Header): Promise<boolean> {
+    const [row] = await this.#db.read([header._id]);
+    return row?.rev === header._rev;
+  }
+
+  async readDoc<Shape extends z.ZodMiniType>(id: string, shape: Shape): Promise<z.infer<Shape> | undefined> {
+    const [row] = await this.#db.read([id]);
+    return row?.doc === undefined ? undefined : readAs(shape, row.doc, id);
+  }
+
+  /** Documents whose ids begin so. */
+  async readRange<Shape extends z.ZodMiniType>(prefix: string, shape: Shape): Promise<readonly z.infer<Shape>[]> {
+    const docs = await this.#db.range(prefix, `${prefix}\uffff`);
+    return docs.map((doc) => readAs(shape, doc, prefix));
+  }
+
+  async writeAll(docs: readonly StoredDoc[]): Promise<void> {
+    const { conflicts } = await this.write(docs);
+    if (conflicts.size > 0)
+      throw new AfieldError('store_conflict', 'Something with the same name is in the store already.');
+  }
+
+  async #payload(id: string): Promise<readonly StoredOperation[]> {
+    if (this.#cached?.id === id) return this.#cached.operations;
+    const doc = await this.readDoc(id, payloadDoc);
+    if (doc === undefined)
+      throw new AfieldError('store_unreadable', 'Operations of a bulk operation are missing in the store.');
+    const operations = storedOperations.parse(JSON.parse(doc.operations));
+    this.#cached = { id, operations };
+    return operations;
+  }
+
+  /** The revision of the created header, or undefined when the number is taken. */
+  async #createHeader(doc: Omit<Header, '_rev'>): Promise<string | undefined> {
+    try {
+      return (await this.write([doc])).revs.get(doc._id);
+    } catch (error) {
+      // An error does not say that nothing was written: what is stored is looked at before anyone is told.
+      const stored = await this.readDoc(doc._id, headerDoc).catch(() => undefined);
+      if (stored?.id === doc.id && stored._rev !== undefined) return stored._rev;
+      throw error;
+    }
+  }
+}
+
+function rowsOf(record: BatchRecord): RowState[] {
+  return rowStates.parse(JSON.parse(record.rows));
+}
+
+function readAs<Shape extends z.ZodMiniType>(shape: Shape, doc: object, what: string): z.infer<Shape> {
+  const parsed = shape.safeParse(doc);
+  if (parsed.success) return parsed.data;
+  const found = (doc as { v?: unknown }).v;
+  if (typeof found === 'number' && found > storedVersion) throw new StoreTooNewError(what, found);
+  throw new AfieldError('store_unreadable', `${what} in the local store has another shape than expected.`);
+}
+
+function refusedRow(row: Extract<WriteRow, { ok: false }>): RetryableError {
+  return new RetryableError('The local store refused a write.', { class: 'storage', code: row.error });
+}

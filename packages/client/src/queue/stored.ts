@@ -1,0 +1,157 @@
+import { z } from 'zod/mini';
+
+/** The shapes of all that the queue database holds, each declared once; a shape of a newer version is refused politely (S10). */
+export const storedVersion = 1;
+
+const version = z.literal(storedVersion);
+const errorSummary = z.object({
+  class: z.enum(['network', 'server', 'auth', 'storage', 'conflict', 'throttled', 'bug']),
+  code: z.string(),
+});
+const wait = z.object({ delayMs: z.number(), setAt: z.number(), notBeforeMs: z.number() });
+
+/** Who this store is. Made once; a wiped store gets a new name. */
+export const storeDoc = z.object({ _id: z.literal('store'), v: version, storeId: z.string(), createdAt: z.number() });
+
+/** One per bulk operation. Its id is its sequence number. */
+export const headerDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  id: z.string(),
+  key: z.string(),
+  target: z.enum(['local', 'server']),
+  lane: z.nullable(z.string()),
+  parts: z.array(z.object({ action: z.string(), count: z.number() })),
+  /** Ids of its payloads begin so. */
+  payload: z.string(),
+  total: z.number(),
+  /** Hashes of its subjects; null stands for every subject. May hold back too much, never too little. */
+  subjects: z.nullable(z.array(z.number())),
+  queuedAt: z.number(),
+  state: z.enum([
+    'queued',
+    'running',
+    'waiting-retry',
+    'waiting-auth',
+    'waiting-network',
+    'waiting-storage',
+    'waiting-handler',
+    'done',
+    'done-with-failures',
+    'failed',
+  ]),
+  cursor: z.number(),
+  applied: z.number(),
+  alreadyApplied: z.number(),
+  failed: z.number(),
+  attempt: z.number(),
+  attempts: z.number(),
+  failedAttempts: z.number(),
+  wait: z.nullable(wait),
+  lastError: z.nullable(errorSummary),
+  /** The run of a client that works on it; changes with every take-over. */
+  lease: z.nullable(z.string()),
+  /** The error of a handler, kept on this device for its author (R5). */
+  bug: z.optional(z.object({ name: z.string(), stack: z.string() })),
+});
+export type Header = z.infer<typeof headerDoc>;
+
+/** Up to 100 operations, immutable, as JSON text: a key of any name survives, and the store copies no objects. */
+export const payloadDoc = z.object({ _id: z.string(), v: version, operations: z.string() });
+export const payloadSize = 100;
+
+/** An operation as it is stored: `i` its id as it came, `k` its own key, `c` its content. */
+const storedOperation = z.object({
+  i: z.optional(z.unknown()),
+  k: z.optional(z.string()),
+  c: z.unknown(),
+});
+export const storedOperations = z.array(storedOperation);
+export type StoredOperation = z.infer<typeof storedOperation>;
+
+/**
+ * What is known of one operation of a batch:
+ * `open` nothing was tried, or it surely was not written; `intent` a write was tried on the revision `b`, its outcome
+ * is not known; the others are outcomes, `r` being the revision that the operation wrote or found.
+ */
+export const rowState = z.object({
+  s: z.enum(['open', 'intent', 'applied', 'already-applied', 'failed']),
+  b: z.optional(z.string()),
+  r: z.optional(z.string()),
+  t: z.optional(z.string()),
+});
+export const rowStates = z.array(rowState);
+export type RowState = z.infer<typeof rowState>;
+
+/** One per batch: created as the intent, updated with the outcomes under its revision. */
+export const recordDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  from: z.number(),
+  count: z.number(),
+  lease: z.string(),
+  at: z.number(),
+  rows: z.string(),
+});
+export type BatchRecord = z.infer<typeof recordDoc>;
+
+/** One per operation that failed for good. `operation` is its content as JSON text. */
+export const failureDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  bulkOperationId: z.nullable(z.string()),
+  index: z.nullable(z.number()),
+  key: z.nullable(z.string()),
+  id: z.nullable(z.string()),
+  action: z.nullable(z.string()),
+  code: z.string(),
+  reason: z.string(),
+  operation: z.nullable(z.string()),
+  mayHaveBeenApplied: z.boolean(),
+  /** The local revision that the server refused; null for failures before any push. */
+  refused: z.nullable(z.string()),
+  at: z.number(),
+});
+export type StoredFailure = z.infer<typeof failureDoc>;
+
+/** What the server knows of a bulk operation, and how many of its operations the server refused. */
+export const reportDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  refused: z.number(),
+  /** The state that was delivered last; null before. */
+  delivered: z.nullable(z.string()),
+  /** Failure documents on the server. */
+  chunks: z.number(),
+});
+export type Report = z.infer<typeof reportDoc>;
+
+/** State of the push, the pull or the results. `data` is theirs. */
+export const transferDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  attempt: z.number(),
+  attempts: z.number(),
+  failedAttempts: z.number(),
+  transferred: z.number(),
+  wait: z.nullable(wait),
+  lastError: z.nullable(errorSummary),
+  data: z.string(),
+});
+export type StoredTransfer = z.infer<typeof transferDoc>;
+
+const digits = 12;
+const padded = (value: number): string => String(value).padStart(digits, '0');
+
+export const headerId = (sequence: number): string => `h:${padded(sequence)}`;
+export const sequenceOf = (id: string): number => Number(id.slice(2, 2 + digits));
+export const recordId = (sequence: number, from: number): string => `b:${padded(sequence)}:${padded(from)}`;
+export const failureId = (sequence: number, index: number): string => `f:${padded(sequence)}:${padded(index)}`;
+export const reportId = (sequence: number): string => `r:${padded(sequence)}`;
+export const editFailureId = (docId: string): string => `f:edit:${docId}`;
+export const payloadId = (prefix: string, number: number): string => `${prefix}${padded(number)}`;

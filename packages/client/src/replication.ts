@@ -1,0 +1,84 @@
+import { Requests } from './http/requests.js';
+import { ServerDatabase } from './http/server-database.js';
+import type { PouchConstructor } from './model/pouch.js';
+import { beginWait } from './retry/wait.js';
+import { LocalDatabase } from './store/local-database.js';
+import { Pull } from './sync/pull.js';
+import { pushErrand } from './sync/push.js';
+import type { Refusals } from './sync/refusals.js';
+import { Transfer, type Carrier, type TransferParts } from './sync/transfer.js';
+import type { TransferStatus } from './model/states.js';
+
+/** Push and pull of the app's documents, wired together. */
+export class Replication {
+  readonly #push: Carrier;
+  readonly #pull: Pull;
+  readonly #pullTransfer: Carrier;
+  readonly #local: LocalDatabase;
+  #listening: { cancel(): void } | undefined;
+
+  constructor(
+    parts: TransferParts & {
+      local: LocalDatabase;
+      url: string;
+      requests: Requests;
+      PouchDB: PouchConstructor;
+      refusals: Refusals;
+      pullEveryMs: number;
+    },
+  ) {
+    const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
+    this.#local = local;
+    this.#push = new Transfer(pushErrand({ local, server: new ServerDatabase(url, requests), refusals, clock }), parts);
+    this.#pull = new Pull({ PouchDB, local: local.pouch, url, requests });
+    this.#pullTransfer = new Transfer(
+      this.#pull.errand(() => {
+        scheduler.wait('pull-again', beginWait(clock, parts.pullEveryMs), () => {
+          this.pullNow();
+        });
+      }),
+      parts,
+    );
+  }
+
+  async resume(): Promise<void> {
+    this.#listening ??= this.#listen();
+    await this.#push.resume();
+    await this.#pullTransfer.resume();
+  }
+
+  #listen(): { cancel(): void } {
+    const changes = this.#local.pouch.changes({ live: true, since: 'now', return_docs: false });
+    changes.on('change', () => {
+      this.#push.poke();
+    });
+    // A listener that breaks costs nothing but the early wake-up: bulk operations and pulls poke too.
+    changes.on('error', () => undefined);
+    Promise.resolve(changes).catch(() => undefined);
+    return changes;
+  }
+
+  poke(): void {
+    this.#push.poke();
+    this.#pullTransfer.poke();
+  }
+
+  pushNow(): void {
+    this.#push.poke();
+  }
+
+  pullNow(): void {
+    this.#pull.want();
+    this.#pullTransfer.poke();
+  }
+
+  status(): { push: TransferStatus; pull: TransferStatus } {
+    return { push: this.#push.status(), pull: this.#pullTransfer.status() };
+  }
+
+  async close(): Promise<void> {
+    this.#listening?.cancel();
+    this.#pull.cancel();
+    await Promise.all([this.#push.idle(), this.#pullTransfer.idle()]);
+  }
+}

@@ -1,0 +1,34 @@
+import { clampDelay, withJitter } from './ramp.js';
+
+/** The waiting time after a failed attempt. Units: milliseconds. */
+export class RetryPolicy {
+  readonly #ramp: (failures: number) => number;
+  readonly #jitter: number;
+  readonly #random: () => number;
+
+  /** `jitter` is the largest share that is added, 0 for exact times. */
+  constructor(ramp: (failures: number) => number, jitter: number, random: () => number) {
+    this.#ramp = ramp;
+    this.#jitter = jitter;
+    this.#random = random;
+  }
+
+  /** After so many failures in a row; never before what the server asked for (R13). */
+  delay(failures: number, notBeforeMs: number): { delayMs: number; notBeforeMs: number } {
+    const ramp = clampDelay(this.#rampOf(failures), failures);
+    return { delayMs: Math.max(withJitter(ramp, this.#jitter, this.#random()), notBeforeMs), notBeforeMs };
+  }
+
+  /** The random part of a retry that an event causes: up to a second. */
+  spread(): number {
+    return this.#jitter === 0 ? 0 : Math.round(this.#random() * 1000);
+  }
+
+  #rampOf(failures: number): number {
+    try {
+      return this.#ramp(failures);
+    } catch {
+      return NaN; // an app's own ramp that throws is replaced by the ramp of R2
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import type { Clock } from '../model/environment.js';
+import { remaining, shortened, type Wait } from './wait.js';
+
+/** A timer that fires later than this was asleep: everything is looked at again (R14). */
+const lateMs = 30_000;
+/** No timer is set further ahead, so that a wall clock that jumps is noticed. */
+const longestTimerMs = 60_000;
+
+interface Entry {
+  wait: Wait;
+  readonly run: () => void;
+}
+
+/**
+ * Knows all that waits for a time, and holds the only timer of the client.
+ *
+ *   wait(key) ──▶ waiting ──(either clock: delay passed)──▶ run, once
+ *                    │  ▲
+ *             clear(key) └─ wake(): the delay ends now, but never before its floor
+ */
+export class Scheduler {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+  readonly #spreadMs: () => number;
+  #timer: unknown;
+  #timerDueAt = 0;
+  #closed = false;
+
+  /** `spreadMs` gives the random part of a retry that an event causes: up to one second (R2), 0 without jitter. */
+  constructor(clock: Clock, spreadMs: () => number) {
+    this.#clock = clock;
+    this.#spreadMs = spreadMs;
+  }
+
+  /** `run` is called once, when the wait is due. A wait of the same key is replaced. */
+  wait(key: string, wait: Wait, run: () => void): void {
+    if (this.#closed) return;
+    this.#entries.set(key, { wait, run });
+    this.#arm();
+  }
+
+  clear(key: string): void {
+    if (this.#entries.delete(key)) this.#arm();
+  }
+
+  isWaiting(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  /** When the wait of this key is due, on the wall clock; undefined when nothing waits. */
+  dueAt(key: string): number | undefined {
+    const entry = this.#entries.get(key);
+    return entry === undefined ? undefined : this.#clock.wall() + remaining(this.#clock, entry.wait);
+  }
+
+  /** Something happened that makes waiting pointless: everything is due now, but not before its floor (R13, R14). */
+  wake(): void {
+    for (const entry of this.#entries.values()) entry.wait = shortened(this.#clock, entry.wait, this.#spreadMs());
+    this.#arm();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#entries.clear();
+    this.#disarm();
+  }
+
+  #arm(): void {
+    this.#disarm();
+    if (this.#closed || this.#entries.size === 0) return;
+    let least = longestTimerMs;
+    for (const entry of this.#entries.values()) least = Math.min(least, remaining(this.#clock, entry.wait));
+    this.#timerDueAt = this.#clock.wall() + least;
+    this.#timer = this.#clock.setTimer(() => {
+      this.#fire();
+    }, least);
+  }
+
+  #disarm(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimer(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #fire(): void {
+    this.#timer = undefined;
+    if (this.#clock.wall() - this.#timerDueAt > lateMs) {
+      for (const entry of this.#entries.values()) entry.wait = shortened(this.#clock, entry.wait, this.#spreadMs());
+    }
+    const due: Entry[] = [];
+    for (const [key, entry] of this.#entries) {
+      if (remaining(this.#clock, entry.wait) > 0) continue;
+      due.push(entry);
+      this.#entries.delete(key);
+    }
+    this.#arm();
+    for (const entry of due) entry.run();
+  }
+}

@@ -1,0 +1,49 @@
+import type { Header, StoredOperation } from '../queue/stored.js';
+
+/** Up to a hundred consecutive operations of one action. */
+export interface Batch {
+  readonly from: number;
+  readonly action: string;
+  readonly operations: readonly BatchOperation[];
+}
+
+export interface BatchOperation {
+  /** Place in its bulk operation. */
+  readonly index: number;
+  readonly key: string;
+  /** As it came: it may be no id at all. */
+  readonly id: unknown;
+  readonly content: unknown;
+}
+
+/** The action at this place, and how many of its operations follow from there. */
+export function partAt(header: Pick<Header, 'parts'>, index: number): { action: string; left: number } {
+  let end = 0;
+  for (const part of header.parts) {
+    end += part.count;
+    if (index < end) return { action: part.action, left: end - index };
+  }
+  throw new RangeError('The cursor lies past the last operation.');
+}
+
+/** Cuts a batch from these operations: it ends before a second operation on a document that it already has (R10). */
+export function batchOf(
+  header: Pick<Header, 'key'>,
+  action: string,
+  from: number,
+  stored: readonly StoredOperation[],
+  whole: boolean,
+): Batch {
+  const seen = new Set<string>();
+  const operations: BatchOperation[] = [];
+  for (const operation of stored) {
+    const id = operation.i;
+    if (typeof id === 'string') {
+      if (!whole && seen.has(id)) break;
+      seen.add(id);
+    }
+    const index = from + operations.length;
+    operations.push({ index, key: operation.k ?? `${header.key}:${String(index)}`, id, content: operation.c });
+  }
+  return { from, action, operations };
+}

@@ -1,0 +1,238 @@
+import { documentFailure, typeOf } from '../actions/document.js';
+import { idFailure } from '../actions/subject.js';
+import { DivisibleError, RetryableError, SignInRequiredError } from '../model/errors.js';
+import type { Failure } from '../model/failure.js';
+import type { DocumentAction } from '../model/handler.js';
+import type { Doc } from '../model/json.js';
+import type { DocRow, DocumentStore, WriteAnswer, WriteRow } from '../model/pouch.js';
+import { classifyRow, classOfRow, type RowVerdict } from '../retry/classify.js';
+import { readDividing } from '../retry/divide.js';
+import type { RowState } from '../queue/stored.js';
+import type { Batch, BatchOperation } from './batch.js';
+import { findOwnRevisions } from './history.js';
+
+/** What one attempt brought: the rows as they are now, new failures, and why the batch must run again, if it must. */
+export interface AttemptResult {
+  readonly rows: readonly RowState[];
+  readonly failures: readonly {
+    readonly index: number;
+    readonly failure: Failure;
+    readonly mayHaveBeenApplied: boolean;
+  }[];
+  readonly error?: unknown;
+}
+
+export interface Guards {
+  /** Makes the intent durable, before anything is written. */
+  saveIntent(rows: readonly RowState[]): Promise<void>;
+  /** Throws when another runner has taken over; asked after the read and right before the write. */
+  fence(): Promise<void>;
+}
+
+interface Item {
+  readonly place: number;
+  readonly operation: BatchOperation;
+  readonly id: string;
+  readonly row: DocRow;
+  /** It cannot be seen any more whether an earlier attempt was applied (R3). */
+  uncertain: boolean;
+}
+
+/**
+ * One attempt at a batch of a document action: read, decide, intent, fence, write, judge the rows.
+ *
+ *   open ──intent──▶ intent ──row ok──────────▶ applied
+ *    ▲                 │ ──row refused────────▶ failed
+ *    └──row conflict───┘ ──no answer──▶ stays intent: the next attempt looks at the history
+ */
+export async function runDocuments(
+  batch: Batch,
+  before: readonly RowState[],
+  action: DocumentAction,
+  store: DocumentStore,
+  guards: Guards,
+): Promise<AttemptResult> {
+  const attempt = new DocumentAttempt(batch, before, action, store);
+  try {
+    await attempt.decide();
+    return await attempt.write(guards);
+  } catch (error) {
+    return attempt.result(error);
+  }
+}
+
+class DocumentAttempt {
+  readonly #batch: Batch;
+  readonly #action: DocumentAction;
+  readonly #store: DocumentStore;
+  readonly #rows: RowState[];
+  readonly #failures: { index: number; failure: Failure; mayHaveBeenApplied: boolean }[] = [];
+  readonly #writes = new Map<string, { item: Item; doc: Doc }>();
+
+  constructor(batch: Batch, before: readonly RowState[], action: DocumentAction, store: DocumentStore) {
+    this.#batch = batch;
+    this.#action = action;
+    this.#store = store;
+    this.#rows = [...before];
+  }
+
+  /** Reads the documents and decides each operation: done already, failed for good, or to be written. */
+  async decide(): Promise<void> {
+    const items = await this.#read();
+    const unclear: Item[] = [];
+    for (const item of items) {
+      if (this.#isDone(item)) continue;
+      const state = this.#rows[item.place];
+      if (state?.s === 'intent' && state.b !== item.row.rev) unclear.push(item);
+      else this.#plan(item);
+    }
+    if (unclear.length === 0) return;
+    const own = await findOwnRevisions(
+      this.#store,
+      unclear.map(({ id, row, place, operation }) => ({
+        id,
+        rev: row.rev,
+        base: this.#rows[place]?.b,
+        isOwn: (doc) => this.#action.isApplied(doc, operation.content),
+      })),
+    );
+    for (const item of unclear) {
+      const found = own.get(item.id);
+      if (found?.rev !== undefined) {
+        this.#rows[item.place] = { s: 'applied', r: found.rev };
+        continue;
+      }
+      item.uncertain = found?.complete !== true;
+      this.#plan(item);
+    }
+  }
+
+  async write(guards: Guards): Promise<AttemptResult> {
+    if (this.#writes.size === 0) return this.result();
+    const wasOpen = new Set<string>();
+    for (const [id, { item }] of this.#writes) {
+      if (this.#rows[item.place]?.s === 'intent') continue;
+      wasOpen.add(id);
+      const type = typeOf(item.row.doc);
+      this.#rows[item.place] = {
+        s: 'intent',
+        ...(item.row.rev === undefined ? {} : { b: item.row.rev }),
+        ...(type === undefined ? {} : { t: type }),
+      };
+    }
+    try {
+      await guards.saveIntent(this.#rows);
+      await guards.fence();
+    } catch (error) {
+      for (const id of wasOpen) this.#reopen(id);
+      throw error;
+    }
+    const answer = await this.#store.write([...this.#writes.values()].map(({ doc }) => doc));
+    return this.#judge(answer, wasOpen);
+  }
+
+  result(error?: unknown): AttemptResult {
+    return { rows: this.#rows, failures: this.#failures, ...(error === undefined ? {} : { error }) };
+  }
+
+  async #read(): Promise<Item[]> {
+    const wanted: { place: number; operation: BatchOperation; id: string }[] = [];
+    this.#batch.operations.forEach((operation, place) => {
+      if (isOutcome(this.#rows[place])) return;
+      const failure = idFailure(operation.id);
+      if (failure !== undefined) this.#fail(place, operation, failure, false);
+      else wanted.push({ place, operation, id: operation.id as string });
+    });
+    if (wanted.length === 0) return [];
+    const found = await readDividing(
+      wanted.map(({ id }) => id),
+      (ids) => this.#store.read(ids),
+    );
+    return wanted.flatMap(({ place, operation, id }) => {
+      const row = found.get(id);
+      if (row === undefined) return [];
+      if (!(row instanceof DivisibleError)) return [{ place, operation, id, row, uncertain: false }];
+      this.#fail(place, operation, { code: row.code, reason: row.message }, this.#rows[place]?.s === 'intent');
+      return [];
+    });
+  }
+
+  /** Whether the document is as the operation wants it; then the row has its outcome. */
+  #isDone(item: Item): boolean {
+    const { doc, rev } = item.row;
+    const applied =
+      doc === undefined ? this.#action.missing === 'applied' : this.#action.isApplied(doc, item.operation.content);
+    if (!applied) return false;
+    const state = this.#rows[item.place];
+    const own = state?.s === 'intent' && state.b !== rev;
+    this.#rows[item.place] = { s: own ? 'applied' : 'already-applied', ...(rev === undefined ? {} : { r: rev }) };
+    return true;
+  }
+
+  #plan(item: Item): void {
+    const { doc, rev } = item.row;
+    const { content } = item.operation;
+    if (doc === undefined) {
+      this.#fail(item.place, item.operation, { code: 'missing', reason: 'The document is not there.' }, item.uncertain);
+      return;
+    }
+    const failure = this.#action.guard?.(doc, content);
+    if (failure !== undefined) {
+      this.#fail(item.place, item.operation, failure, item.uncertain);
+      return;
+    }
+    const next: Doc = {
+      ...this.#action.apply(doc, content),
+      _id: item.id,
+      ...(rev === undefined ? {} : { _rev: rev }),
+    };
+    const wrong = documentFailure(next);
+    if (wrong === undefined) this.#writes.set(item.id, { item, doc: next });
+    else this.#fail(item.place, item.operation, wrong, item.uncertain);
+  }
+
+  #judge(answer: WriteAnswer, wasOpen: ReadonlySet<string>): AttemptResult {
+    let again: { verdict: RowVerdict; row: WriteRow } | undefined;
+    for (const row of answer.rows) {
+      const write = this.#writes.get(row.id);
+      if (write === undefined) continue;
+      const { item } = write;
+      if (row.ok) {
+        this.#rows[item.place] = { s: 'applied', ...(row.rev === undefined ? {} : { r: row.rev }) };
+        continue;
+      }
+      const verdict = classifyRow(row.error);
+      if (verdict.kind === 'failed') {
+        this.#fail(item.place, item.operation, { code: verdict.code, reason: row.reason }, item.uncertain);
+        continue;
+      }
+      // Surely not written: the base moves. After a passing error no one knows, and it stays.
+      if (verdict.kind !== 'passing' && wasOpen.has(row.id)) this.#reopen(row.id);
+      if (again === undefined || verdict.kind === 'auth') again = { verdict, row };
+    }
+    if (again?.verdict.kind === 'auth') return this.result(new SignInRequiredError('unauthorized'));
+    if (answer.error !== undefined) return this.result(answer.error);
+    if (again === undefined) return this.result();
+    return this.result(
+      new RetryableError('Some documents could not be written now.', {
+        class: classOfRow(again.verdict),
+        code: again.verdict.code,
+      }),
+    );
+  }
+
+  #reopen(id: string): void {
+    const write = this.#writes.get(id);
+    if (write !== undefined) this.#rows[write.item.place] = { s: 'open' };
+  }
+
+  #fail(place: number, operation: BatchOperation, failure: Failure, mayHaveBeenApplied: boolean): void {
+    this.#rows[place] = { s: 'failed' };
+    this.#failures.push({ index: operation.index, failure, mayHaveBeenApplied });
+  }
+}
+
+/** Whether a row has its outcome. */
+export function isOutcome(row: RowState | undefined): boolean {
+  return row !== undefined && row.s !== 'open' && row.s !== 'intent';
+}

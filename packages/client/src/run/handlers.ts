@@ -1,0 +1,40 @@
+import { idFailure } from '../actions/subject.js';
+import type { Failure } from '../model/failure.js';
+import type { BatchAction, HandlerContext, OperationOf } from '../model/handler.js';
+import type { RowState } from '../queue/stored.js';
+import type { Batch } from './batch.js';
+import { isOutcome, type AttemptResult } from './documents.js';
+
+/** One attempt at a batch of an action that handles it as a whole. What its handler does not name is applied. */
+export async function runHandler(
+  batch: Batch,
+  before: readonly RowState[],
+  action: BatchAction,
+  context: HandlerContext,
+): Promise<AttemptResult> {
+  const rows = [...before];
+  const failures: { index: number; failure: Failure; mayHaveBeenApplied: boolean }[] = [];
+  const todo: OperationOf<unknown>[] = [];
+  const fail = (index: number, failure: Failure): void => {
+    rows[index - batch.from] = { s: 'failed' };
+    failures.push({ index, failure, mayHaveBeenApplied: false });
+  };
+  batch.operations.forEach(({ index, id, key, content }, place) => {
+    if (isOutcome(rows[place])) return;
+    const failure = idFailure(id);
+    if (failure !== undefined) fail(index, failure);
+    else todo.push({ id: id as string, key, index, content });
+  });
+  if (todo.length === 0) return { rows, failures };
+  try {
+    const result = await action.run(todo, context);
+    const already = new Set(result.alreadyApplied);
+    for (const { index } of todo) rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied' };
+    for (const { index, code, reason } of result.failed ?? []) {
+      if (todo.some((operation) => operation.index === index)) fail(index, { code, reason });
+    }
+    return { rows, failures };
+  } catch (error) {
+    return { rows, failures, error };
+  }
+}

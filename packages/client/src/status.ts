@@ -1,0 +1,65 @@
+import { endStates, type BulkOperationStatus, type ClientStatus, type TransferStatus } from './model/states.js';
+import type { Reports } from './queue/reports.js';
+import { sequenceOf, type Header } from './queue/stored.js';
+
+/** What is shown of one bulk operation. */
+export function bulkOperationStatus(
+  header: Header,
+  reports: Reports,
+  nextAttemptAt: number | undefined,
+): BulkOperationStatus {
+  const { refused } = reports.of(header);
+  return {
+    id: header.id,
+    sequence: sequenceOf(header._id),
+    key: header.key,
+    target: header.target,
+    lane: header.lane ?? undefined,
+    actions: header.parts.map(({ action }) => action),
+    state: reports.stateOf(header),
+    cursor: header.cursor,
+    total: header.total,
+    applied: header.applied - refused,
+    alreadyApplied: header.alreadyApplied,
+    failed: header.failed + refused,
+    attempt: header.attempt,
+    attempts: header.attempts,
+    failedAttempts: header.failedAttempts,
+    nextAttemptAt,
+    lastError: header.lastError ?? undefined,
+    queuedAt: header.queuedAt,
+  };
+}
+
+/** What is shown of the whole client. */
+export function clientStatus(parts: {
+  bulkOperations: readonly BulkOperationStatus[];
+  leader: boolean;
+  online: boolean;
+  unreported: number;
+  push: TransferStatus;
+  pull: TransferStatus;
+  results: TransferStatus;
+  signInRequired: boolean;
+}): ClientStatus {
+  const { bulkOperations, ...rest } = parts;
+  const open = bulkOperations.filter(({ state }) => !endStates.has(state));
+  const first = open[0];
+  return {
+    ...rest,
+    state: first?.state ?? 'idle',
+    pending: open.reduce((sum, { total, cursor }) => sum + total - cursor, 0),
+    failed: bulkOperations.reduce((sum, { failed }) => sum + failed, 0),
+    oldestPendingSince: first?.queuedAt,
+  };
+}
+
+export const noTransfer: TransferStatus = {
+  state: 'off',
+  attempt: 0,
+  attempts: 0,
+  failedAttempts: 0,
+  nextAttemptAt: undefined,
+  lastError: undefined,
+  transferred: 0,
+};

@@ -1,0 +1,142 @@
+import { z } from 'zod/mini';
+import { RetryableError } from '../model/errors.js';
+import type { Doc } from '../model/json.js';
+import type {
+  AllDocsOptions,
+  DocRow,
+  DocumentStore,
+  PouchLike,
+  RevisionRead,
+  WriteAnswer,
+  WriteRow,
+} from '../model/pouch.js';
+import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads } from '../model/rows.js';
+import { localStoreError } from '../retry/classify.js';
+import { writeDividing } from '../retry/divide.js';
+
+const localRow = z.looseObject({
+  id: z.optional(z.string()),
+  ok: z.optional(z.boolean()),
+  rev: z.optional(z.string()),
+  error: z.optional(z.unknown()),
+  name: z.optional(z.string()),
+  message: z.optional(z.string()),
+});
+const changesPage = z.object({
+  results: z.array(z.object({ id: z.string(), changes: z.array(z.object({ rev: z.string() })) })),
+  last_seq: z.union([z.number(), z.string()]),
+});
+
+/** A local change: a document and all its live leaves. */
+export interface LocalChange {
+  readonly id: string;
+  readonly revs: readonly string[];
+}
+
+/** A local PouchDB. What it throws is marked as a storage error that may pass. */
+export class LocalDatabase implements DocumentStore {
+  readonly pouch: PouchLike;
+
+  constructor(pouch: PouchLike) {
+    this.pouch = pouch;
+  }
+
+  async read(ids: readonly string[]): Promise<readonly DocRow[]> {
+    if (ids.length === 0) return [];
+    const found = docRowsByKey(await this.#rows({ keys: ids, include_docs: true }));
+    return ids.map((id) => {
+      const row = found.get(id);
+      if (row === undefined) throw unreadable();
+      return row;
+    });
+  }
+
+  /** Documents between two ids, both included, in their order. */
+  async range(startkey: string, endkey: string): Promise<readonly Doc[]> {
+    const rows = await this.#rows({ startkey, endkey, include_docs: true });
+    return rows.flatMap((row) => row.doc ?? []);
+  }
+
+  /** The last id between two, both included. */
+  async lastId(startkey: string, endkey: string): Promise<string | undefined> {
+    const rows = await this.#rows({ startkey: endkey, endkey: startkey, descending: true, limit: 1 });
+    return rows[0]?.key;
+  }
+
+  write(docs: readonly Doc[]): Promise<WriteAnswer> {
+    return writeDividing(docs, async (part) => {
+      const rows = z.array(localRow).safeParse(await marked(() => this.pouch.bulkDocs(part)));
+      if (!rows.success) throw unreadable();
+      const known = rows.data.flatMap((row) => writeRowOf(row) ?? []);
+      const complete = part.every((doc) => known.some((row) => row.id === doc._id));
+      return complete ? { rows: known } : { rows: known, error: unreadable() };
+    });
+  }
+
+  async readRevisions(
+    wanted: readonly { readonly id: string; readonly rev: string }[],
+  ): Promise<readonly RevisionRead[]> {
+    return this.#bulkGet(wanted, false);
+  }
+
+  /** Revisions with their attachments, ready to be written elsewhere as they are. */
+  async readWhole(wanted: readonly { readonly id: string; readonly rev: string }[]): Promise<readonly RevisionRead[]> {
+    return this.#bulkGet(wanted, true);
+  }
+
+  /** The changes after `since`, at most `limit`. */
+  async changesAfter(
+    since: number | string,
+    limit: number,
+  ): Promise<{ changes: readonly LocalChange[]; last: number | string }> {
+    const page = changesPage.safeParse(
+      await marked(() => Promise.resolve(this.pouch.changes({ since, limit, style: 'all_docs', return_docs: true }))),
+    );
+    if (!page.success) throw unreadable();
+    const changes = page.data.results.map(({ id, changes: leaves }) => ({ id, revs: leaves.map(({ rev }) => rev) }));
+    return { changes, last: page.data.last_seq };
+  }
+
+  async #bulkGet(
+    wanted: readonly { readonly id: string; readonly rev: string }[],
+    attachments: boolean,
+  ): Promise<readonly RevisionRead[]> {
+    if (wanted.length === 0) return [];
+    const answer = await marked(() => this.pouch.bulkGet({ docs: wanted, revs: true, attachments }));
+    const results = bulkGetResults.safeParse(answer.results);
+    if (!results.success) throw unreadable();
+    return revisionReads(results.data);
+  }
+
+  async #rows(options: AllDocsOptions): Promise<z.infer<typeof allDocsRows>> {
+    const { rows } = await marked(() => this.pouch.allDocs(options));
+    const parsed = allDocsRows.safeParse(rows);
+    if (!parsed.success) throw unreadable();
+    return parsed.data;
+  }
+}
+
+/** Runs a call on a local PouchDB and marks what it throws. */
+export async function marked<Value>(call: () => Promise<Value>): Promise<Value> {
+  try {
+    return await call();
+  } catch (error) {
+    throw localStoreError(error);
+  }
+}
+
+/** A row by its id: locally an error is `true` and its word stands in `name` (R7). A row without an id says nothing. */
+function writeRowOf(row: z.infer<typeof localRow>): WriteRow | undefined {
+  const { id } = row;
+  if (id === undefined) return undefined;
+  if (row.error === undefined || row.error === false) return { id, ok: true, rev: row.rev };
+  const error = typeof row.error === 'string' ? row.error : (row.name ?? 'unknown_error');
+  return { id, ok: false, error, reason: row.message ?? '' };
+}
+
+function unreadable(): RetryableError {
+  return new RetryableError('The local store answered in another shape than expected.', {
+    class: 'storage',
+    code: 'unreadable',
+  });
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod/mini';
+import type { Requests } from '../http/requests.js';
+import type { PouchConstructor, PouchLike, PouchReplication } from '../model/pouch.js';
+import { localStoreError } from '../retry/classify.js';
+import type { Errand } from './transfer.js';
+
+const replicationResult = z.object({ docs_written: z.number(), ok: z.boolean() });
+
+/** Brings the server's documents here, through PouchDB's replicator with our own fetch. One pull each time it is wanted. */
+export class Pull {
+  readonly #PouchDB: PouchConstructor;
+  readonly #local: PouchLike;
+  readonly #url: string;
+  readonly #requests: Requests;
+  #wanted = true;
+  #replication: PouchReplication | undefined;
+
+  constructor(parts: { PouchDB: PouchConstructor; local: PouchLike; url: string; requests: Requests }) {
+    this.#PouchDB = parts.PouchDB;
+    this.#local = parts.local;
+    this.#url = parts.url;
+    this.#requests = parts.requests;
+  }
+
+  /** The next step brings what is new. */
+  want(): void {
+    this.#wanted = true;
+  }
+
+  cancel(): void {
+    this.#replication?.cancel();
+  }
+
+  errand(afterPull: () => void): Errand<Record<string, never>, true> {
+    return {
+      name: 'pull',
+      initial: {},
+      parse: () => ({}),
+      next: () => Promise.resolve(this.#wanted ? true : undefined),
+      carry: async () => {
+        this.#wanted = false;
+        try {
+          const transferred = await this.#pull();
+          afterPull();
+          return { data: {}, transferred };
+        } catch (error) {
+          this.#wanted = true;
+          throw error;
+        }
+      },
+    };
+  }
+
+  async #pull(): Promise<number> {
+    // PouchDB wraps what a fetch throws: the first error of our own is the true one.
+    let failure: unknown;
+    const remote = new this.#PouchDB(this.#url, {
+      adapter: 'http',
+      skip_setup: true,
+      fetch: async (url: string, init?: RequestInit) => {
+        try {
+          return await this.#requests.pouchFetch(url, init);
+        } catch (error) {
+          failure ??= error;
+          throw error;
+        }
+      },
+    });
+    try {
+      this.#replication = this.#PouchDB.replicate(remote, this.#local, { batch_size: 200, batches_limit: 2 });
+      const result = replicationResult.safeParse(await this.#replication);
+      if (failure !== undefined) throw failure as Error;
+      return result.success ? result.data.docs_written : 0;
+    } catch (error) {
+      throw failure ?? localStoreError(error);
+    } finally {
+      this.#replication = undefined;
+      await remote.close();
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod/mini';
+import type { ServerDatabase } from '../http/server-database.js';
+import type { Clock } from '../model/environment.js';
+import { RetryableError, SignInRequiredError } from '../model/errors.js';
+import type { RevisionRead, WriteRow } from '../model/pouch.js';
+import { classifyRow } from '../retry/classify.js';
+import type { LocalChange, LocalDatabase } from '../store/local-database.js';
+import type { Refusals } from './refusals.js';
+import type { Errand } from './transfer.js';
+
+const pageSize = 100;
+
+const pushData = z.object({
+  /** Local changes up to here were taken care of: delivered, refused, or kept in `behind`. */
+  since: z.union([z.number(), z.string()]),
+  /** Documents that could not be delivered yet; the others go on. */
+  behind: z.array(z.object({ id: z.string(), revs: z.array(z.string()) })),
+});
+type PushData = z.infer<typeof pushData>;
+
+interface PushStep {
+  readonly changes: readonly LocalChange[];
+  readonly last: number | string;
+  /** Whether these are the ones that stayed behind. */
+  readonly isRetry: boolean;
+}
+
+/**
+ * Brings local revisions to the server, row by row (S2). A refused document becomes a failed operation and never
+ * holds up the others; one that could not be delivered stays behind and is tried again on the ramp; a whole request
+ * that fails moves nothing. What counts as delivered is what the server says that it has, asked after the write.
+ */
+export function pushErrand(parts: {
+  local: LocalDatabase;
+  server: ServerDatabase;
+  refusals: Refusals;
+  clock: Clock;
+}): Errand<PushData, PushStep> {
+  const { local, server, refusals } = parts;
+  return {
+    name: 'push',
+    initial: { since: 0, behind: [] },
+    parse: (json) => {
+      const parsed = pushData.safeParse(json);
+      return parsed.success ? parsed.data : undefined;
+    },
+    next: async (data) => {
+      let since = data.since;
+      for (;;) {
+        const page = await local.changesAfter(since, pageSize);
+        const changes = page.changes.filter(({ id }) => !id.startsWith('_design/'));
+        if (changes.length > 0) return { changes, last: page.last, isRetry: false };
+        if (page.changes.length === 0) break;
+        since = page.last;
+      }
+      return data.behind.length > 0 ? { changes: data.behind, last: since, isRetry: true } : undefined;
+    },
+    carry: async (step, data) => {
+      const outcome = await deliver(local, server, refusals, step.changes);
+      const ids = new Set(step.changes.map(({ id }) => id));
+      const behind = [...data.behind.filter(({ id }) => !ids.has(id)), ...outcome.behind];
+      const left = step.isRetry && outcome.behind.length > 0;
+      return {
+        data: { since: step.last, behind: behind.map(({ id, revs }) => ({ id, revs: [...revs] })) },
+        transferred: outcome.delivered,
+        ...(left ? { error: outcome.error } : {}),
+      };
+    },
+  };
+}
+
+interface Delivery {
+  readonly delivered: number;
+  readonly behind: readonly LocalChange[];
+  readonly error: unknown;
+}
+
+async function deliver(
+  local: LocalDatabase,
+  server: ServerDatabase,
+  refusals: Refusals,
+  changes: readonly LocalChange[],
+): Promise<Delivery> {
+  const missing = await server.missing(new Map(changes.map(({ id, revs }) => [id, revs])));
+  const wanted = [...missing].flatMap(([id, revs]) => revs.map((rev) => ({ id, rev })));
+  const reads = await local.readWhole(wanted);
+  const answer = await server.writeRevisions(reads.map(({ doc }) => doc));
+  if (answer.error !== undefined) throw answer.error as Error;
+
+  const refused = answer.rows.flatMap((row) => (row.ok ? [] : [row]));
+  if (refused.some(({ error }) => classifyRow(error).kind === 'auth')) throw new SignInRequiredError('unauthorized');
+  // An answer without a row says nothing: what the server has now is the proof.
+  const still = await server.missing(groupById(reads));
+  const stuck = reads.filter(({ id, doc }) => still.get(id)?.includes(doc._rev ?? '') === true);
+  const arrived = reads.filter((read) => !stuck.includes(read));
+  // A later revision that the server took proves an earlier refused one; so does one that it had already.
+  await refusals.delivered([...arrived.map(lineOf), ...changes.filter(({ id }) => !missing.has(id)).map(lineOfChange)]);
+
+  const rowOf = new Map<string, Extract<WriteRow, { ok: false }>>(refused.map((row) => [row.id, row]));
+  const final: { read: RevisionRead; code: string; reason: string }[] = [];
+  const behind = new Map<string, string[]>();
+  for (const read of stuck) {
+    const row = rowOf.get(read.id);
+    const verdict = row === undefined ? undefined : classifyRow(row.error);
+    if (row !== undefined && verdict?.kind === 'failed') final.push({ read, code: verdict.code, reason: row.reason });
+    else behind.set(read.id, [...(behind.get(read.id) ?? []), read.doc._rev ?? '']);
+  }
+  const postponed = await refusals.refused(final);
+  for (const { id, doc } of postponed) behind.set(id, [...(behind.get(id) ?? []), doc._rev ?? '']);
+  return {
+    delivered: arrived.length,
+    behind: [...behind].map(([id, revs]) => ({ id, revs })),
+    error: new RetryableError('Some documents could not be delivered now.', { class: 'server', code: 'not-stored' }),
+  };
+}
+
+function groupById(reads: readonly RevisionRead[]): Map<string, string[]> {
+  const grouped = new Map<string, string[]>();
+  for (const { id, doc } of reads) grouped.set(id, [...(grouped.get(id) ?? []), doc._rev ?? '']);
+  return grouped;
+}
+
+const lineOf = ({ id, ancestors }: RevisionRead): { id: string; revs: readonly string[] } => ({ id, revs: ancestors });
+const lineOfChange = ({ id, revs }: LocalChange): { id: string; revs: readonly string[] } => ({ id, revs });

@@ -1,0 +1,177 @@
+import type { Clock } from '../model/environment.js';
+import type { RevisionRead } from '../model/pouch.js';
+import type { Failures } from '../queue/failures.js';
+import type { Queue } from '../queue/queue.js';
+import type { Reports } from '../queue/reports.js';
+import {
+  editFailureId,
+  failureId,
+  sequenceOf,
+  storedVersion,
+  type Header,
+  type Report,
+  type StoredFailure,
+} from '../queue/stored.js';
+import { partAt } from '../run/batch.js';
+
+export interface Refused {
+  readonly read: RevisionRead;
+  readonly code: string;
+  readonly reason: string;
+}
+
+/** An operation of ours whose revision is in a refused history. */
+interface Writer {
+  readonly header: Header;
+  readonly index: number;
+  readonly rev: string;
+}
+
+/** Turns documents that the server refused into failed operations, and back when a later revision is taken (S2). */
+export class Refusals {
+  readonly #queue: Queue;
+  readonly #failures: Failures;
+  readonly #reports: Reports;
+  readonly #clock: Clock;
+  readonly #openIntents: () => Promise<ReadonlySet<string>>;
+  readonly #changed: () => void;
+
+  constructor(parts: {
+    queue: Queue;
+    failures: Failures;
+    reports: Reports;
+    clock: Clock;
+    /** Documents whose write is under way: who wrote them is not known yet. */
+    openIntents: () => Promise<ReadonlySet<string>>;
+    changed: () => void;
+  }) {
+    this.#queue = parts.queue;
+    this.#failures = parts.failures;
+    this.#reports = parts.reports;
+    this.#clock = parts.clock;
+    this.#openIntents = parts.openIntents;
+    this.#changed = parts.changed;
+  }
+
+  /** Records what the server refused for good. Answers with those that must be judged later. */
+  async refused(refused: readonly Refused[]): Promise<readonly RevisionRead[]> {
+    if (refused.length === 0) return [];
+    await this.#failures.load();
+    const open = await this.#openIntents();
+    const writers = await this.#writersOf(refused);
+    const postponed: RevisionRead[] = [];
+    const failures: StoredFailure[] = [];
+    for (const { read, code, reason } of refused) {
+      const found = writers.filter(({ rev }) => read.ancestors.includes(rev));
+      if (found.length === 0 && open.has(read.id)) {
+        postponed.push(read);
+        continue;
+      }
+      const at = this.#clock.wall();
+      const common = {
+        v: storedVersion,
+        id: read.id,
+        code,
+        reason,
+        mayHaveBeenApplied: false,
+        refused: read.doc._rev ?? '',
+        at,
+      } as const;
+      if (found.length === 0) {
+        failures.push({
+          ...common,
+          _id: editFailureId(read.id),
+          bulkOperationId: null,
+          index: null,
+          key: null,
+          action: null,
+          operation: null,
+        });
+      }
+      for (const writer of found) failures.push({ ...common, ...(await this.#operationOf(writer)) });
+    }
+    await this.#store(failures);
+    return postponed;
+  }
+
+  /** Histories that the server has now: a refused revision in one of them was taken after all. */
+  async delivered(lines: readonly { readonly id: string; readonly revs: readonly string[] }[]): Promise<void> {
+    await this.#failures.load();
+    const gone = lines.flatMap(({ id, revs }) =>
+      this.#failures.refusedOf(id).filter(({ refused }) => refused !== null && revs.includes(refused)),
+    );
+    if (gone.length === 0) return;
+    const reports = this.#counted(gone, -1);
+    await this.#write([...gone.map((failure) => ({ ...failure, _deleted: true })), ...reports], reports);
+    this.#failures.removed(gone.map(({ _id }) => _id));
+  }
+
+  async #store(failures: readonly StoredFailure[]): Promise<void> {
+    const known = new Map(
+      failures
+        .flatMap(({ id }) => (id === null ? [] : this.#failures.refusedOf(id)))
+        .map((failure) => [failure._id, failure]),
+    );
+    const fresh = failures.filter(({ _id }) => !known.has(_id));
+    const renewed = failures.flatMap((failure) => {
+      const old = known.get(failure._id);
+      return old === undefined ? [] : [{ ...failure, _rev: old._rev }];
+    });
+    const reports = this.#counted(fresh, 1);
+    const revs = await this.#write([...fresh, ...renewed, ...reports], reports);
+    this.#failures.added([...fresh, ...renewed].map((failure) => ({ ...failure, _rev: revs.get(failure._id) })));
+  }
+
+  async #write(
+    docs: readonly { readonly _id: string; readonly v: number }[],
+    reports: readonly Report[],
+  ): Promise<ReadonlyMap<string, string>> {
+    if (docs.length === 0) return new Map();
+    const { revs } = await this.#queue.write(docs);
+    for (const report of reports) this.#reports.stored({ ...report, _rev: revs.get(report._id) });
+    this.#changed();
+    return revs;
+  }
+
+  #counted(failures: readonly StoredFailure[], step: 1 | -1): Report[] {
+    const reports = new Map<string, Report>();
+    for (const header of this.#queue.headers()) {
+      const count = failures.filter(({ bulkOperationId }) => bulkOperationId === header.id).length;
+      if (count === 0) continue;
+      const report = this.#reports.of(header);
+      reports.set(report._id, { ...report, refused: Math.max(0, report.refused + step * count) });
+    }
+    return [...reports.values()];
+  }
+
+  /** Our operations whose revisions are in these histories. */
+  async #writersOf(refused: readonly Refused[]): Promise<readonly Writer[]> {
+    const wanted = new Set(refused.flatMap(({ read }) => read.ancestors));
+    const writers: Writer[] = [];
+    for (const header of this.#queue.headers()) {
+      if (header.target !== 'local' || header.attempts === 0) continue;
+      for (const { record, rows } of await this.#queue.records(sequenceOf(header._id))) {
+        rows.forEach(({ s, r }, place) => {
+          if (s === 'applied' && r !== undefined && wanted.has(r))
+            writers.push({ header, index: record.from + place, rev: r });
+        });
+      }
+    }
+    return writers;
+  }
+
+  async #operationOf({
+    header,
+    index,
+  }: Writer): Promise<Pick<StoredFailure, '_id' | 'bulkOperationId' | 'index' | 'key' | 'action' | 'operation'>> {
+    const [operation] = await this.#queue.operations(header, index, 1);
+    return {
+      _id: failureId(sequenceOf(header._id), index),
+      bulkOperationId: header.id,
+      index,
+      key: operation?.k ?? `${header.key}:${String(index)}`,
+      action: partAt(header, index).action,
+      operation: JSON.stringify({ id: operation?.i, content: operation?.c }),
+    };
+  }
+}

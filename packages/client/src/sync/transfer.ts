@@ -1,0 +1,248 @@
+import type { Clock } from '../model/environment.js';
+import type { ErrorSummary } from '../model/errors.js';
+import type { TransferStatus } from '../model/states.js';
+import type { Queue } from '../queue/queue.js';
+import { storedVersion, transferDoc, type StoredTransfer } from '../queue/stored.js';
+import { classifyError } from '../retry/classify.js';
+import type { RetryPolicy } from '../retry/policy.js';
+import type { Scheduler } from '../retry/scheduler.js';
+import { beginWait, resumeWait, type Wait } from '../retry/wait.js';
+import type { Gate } from '../run/gate.js';
+
+/** Something that goes to the server or comes from it, step by step. `Data` is what it must remember. */
+export interface Errand<Data, Step> {
+  readonly name: 'push' | 'pull' | 'results';
+  readonly initial: Data;
+  /** Reads what it remembers; undefined when it is of another shape. */
+  parse(json: unknown): Data | undefined;
+  /** What is to be done next, found without the server; undefined when there is nothing. */
+  next(data: Data): Promise<Step | undefined>;
+  /** Does it. `error` says why it must be tried again; `data` is kept in any case. */
+  carry(step: Step, data: Data): Promise<{ data: Data; transferred: number; error?: unknown }>;
+}
+
+/** A transfer as it is seen from outside, whatever it carries. */
+export interface Carrier {
+  resume(): Promise<void>;
+  poke(): void;
+  idle(): Promise<void>;
+  status(): TransferStatus;
+}
+
+export interface TransferParts {
+  readonly queue: Queue;
+  readonly scheduler: Scheduler;
+  readonly policy: RetryPolicy;
+  readonly clock: Clock;
+  readonly gate: Gate;
+  readonly closed: AbortSignal;
+  readonly changed: () => void;
+  readonly warn: (line: string) => void;
+}
+
+/**
+ * Carries one errand with the states, the ramp and the scheduler that bulk operations have.
+ *
+ *   idle ──poke──▶ next? ──step──▶ running ──done──▶ next?
+ *    ▲               │none            └──error──▶ waiting-retry ──due──▶ next?
+ *    └───────────────┘       gate closed ▶ waiting-auth, waiting-network ──poke──▶ next?
+ */
+export class Transfer<Data, Step> implements Carrier {
+  readonly #errand: Errand<Data, Step>;
+  readonly #parts: TransferParts;
+  #stored: StoredTransfer | undefined;
+  #state: TransferStatus['state'] = 'idle';
+  #running: Promise<void> | undefined;
+  #again = false;
+  #memoryFailures = 0;
+
+  constructor(errand: Errand<Data, Step>, parts: TransferParts) {
+    this.#errand = errand;
+    this.#parts = parts;
+  }
+
+  /** Takes up what the last run left: its waiting time too. */
+  async resume(): Promise<void> {
+    const stored = await this.#read();
+    if (stored.wait !== null) {
+      this.#state = stateFor(stored.lastError);
+      this.#wait(resumeWait(this.#parts.clock, stored.wait));
+    }
+    this.poke();
+  }
+
+  /** There may be something to do. While it waits for a time, it goes on waiting. */
+  poke(): void {
+    if (this.#parts.closed.aborted || this.#parts.scheduler.isWaiting(this.#errand.name)) return;
+    if (this.#running !== undefined) {
+      this.#again = true;
+      return;
+    }
+    this.#running = this.#loop().finally(() => {
+      this.#running = undefined;
+      if (!this.#again) return;
+      this.#again = false;
+      this.poke();
+    });
+  }
+
+  async idle(): Promise<void> {
+    while (this.#running !== undefined) await this.#running;
+  }
+
+  status(): TransferStatus {
+    const stored = this.#stored;
+    return {
+      state: this.#state,
+      attempt: stored?.attempt ?? 0,
+      attempts: stored?.attempts ?? 0,
+      failedAttempts: stored?.failedAttempts ?? 0,
+      nextAttemptAt: this.#parts.scheduler.dueAt(this.#errand.name),
+      lastError: stored?.lastError ?? undefined,
+      transferred: stored?.transferred ?? 0,
+    };
+  }
+
+  async #loop(): Promise<void> {
+    // Lets the caller keep this promise before anything runs.
+    await Promise.resolve();
+    try {
+      while (await this.#step());
+      this.#memoryFailures = 0;
+    } catch (error) {
+      this.#bookkeepingFailed(error);
+    }
+  }
+
+  /** One step; true when the next may follow at once. */
+  async #step(): Promise<boolean> {
+    if (this.#parts.closed.aborted) return false;
+    this.#again = false;
+    const before = await this.#read();
+    const data = this.#errand.parse(JSON.parse(before.data)) ?? this.#errand.initial;
+    const step = await this.#errand.next(data);
+    if (step === undefined) {
+      this.#show('idle');
+      return this.#again;
+    }
+    const gate = this.#parts.gate.state();
+    if (gate !== 'open') {
+      this.#show(gate);
+      return false;
+    }
+    this.#show('running');
+    const counted = await this.#write({
+      ...before,
+      attempt: before.attempt + 1,
+      attempts: before.attempts + 1,
+      wait: null,
+    });
+    const outcome = await this.#carry(step, data);
+    if (this.#parts.closed.aborted && outcome.error !== undefined) return false;
+    return this.#finish(before, counted, outcome);
+  }
+
+  async #carry(step: Step, data: Data): Promise<{ data: Data; transferred: number; error?: unknown }> {
+    try {
+      return await this.#errand.carry(step, data);
+    } catch (error) {
+      return { data, transferred: 0, error };
+    }
+  }
+
+  async #finish(
+    before: StoredTransfer,
+    counted: StoredTransfer,
+    outcome: { data: Data; transferred: number; error?: unknown },
+  ): Promise<boolean> {
+    const next = {
+      ...counted,
+      data: JSON.stringify(outcome.data),
+      transferred: counted.transferred + outcome.transferred,
+    };
+    if (outcome.error === undefined) {
+      await this.#write({ ...next, attempt: 0 });
+      return true;
+    }
+    const verdict = classifyError(outcome.error);
+    if (verdict.kind === 'auth') {
+      await this.#write({ ...next, attempt: before.attempt, attempts: before.attempts, lastError: verdict.summary });
+      this.#show('waiting-auth');
+      return this.#parts.gate.state() === 'open';
+    }
+    if (verdict.kind === 'bug')
+      this.#parts.warn(`The ${this.#errand.name} stopped on ${verdict.summary.code}. It is tried again.`);
+    if (verdict.summary.class === 'network') this.#parts.gate.failed();
+    const { delayMs, notBeforeMs } = this.#parts.policy.delay(
+      next.attempt,
+      verdict.kind === 'passing' ? verdict.notBeforeMs : 0,
+    );
+    const wait = beginWait(this.#parts.clock, delayMs, notBeforeMs);
+    await this.#write({
+      ...next,
+      failedAttempts: next.failedAttempts + 1,
+      lastError: verdict.summary,
+      wait: { delayMs: wait.delayMs, notBeforeMs, setAt: wait.setAt },
+    });
+    this.#state = stateFor(verdict.summary);
+    this.#wait(wait);
+    return false;
+  }
+
+  #wait(wait: Wait): void {
+    this.#parts.scheduler.wait(this.#errand.name, wait, () => {
+      this.poke();
+    });
+    this.#parts.changed();
+  }
+
+  #bookkeepingFailed(error: unknown): void {
+    this.#stored = undefined;
+    if (this.#parts.closed.aborted) return;
+    const verdict = classifyError(error);
+    this.#memoryFailures++;
+    const { delayMs, notBeforeMs } = this.#parts.policy.delay(this.#memoryFailures, 0);
+    this.#parts.warn(
+      `The ${this.#errand.name} could not be written down (${verdict.summary.code}). It is tried again.`,
+    );
+    this.#state = 'waiting-storage';
+    this.#wait(beginWait(this.#parts.clock, delayMs, notBeforeMs));
+  }
+
+  async #read(): Promise<StoredTransfer> {
+    const id = `t:${this.#errand.name}`;
+    this.#stored ??= (await this.#parts.queue.readDoc(id, transferDoc)) ?? {
+      _id: id,
+      v: storedVersion,
+      attempt: 0,
+      attempts: 0,
+      failedAttempts: 0,
+      transferred: 0,
+      wait: null,
+      lastError: null,
+      data: JSON.stringify(this.#errand.initial),
+    };
+    return this.#stored;
+  }
+
+  async #write(stored: StoredTransfer): Promise<StoredTransfer> {
+    const { revs, conflicts } = await this.#parts.queue.write([stored]);
+    if (conflicts.size > 0) {
+      this.#stored = undefined;
+      throw new TypeError('Another tab has written the state of a transfer.');
+    }
+    this.#stored = { ...stored, _rev: revs.get(stored._id) };
+    this.#parts.changed();
+    return this.#stored;
+  }
+
+  #show(state: TransferStatus['state']): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    this.#parts.changed();
+  }
+}
+
+function stateFor(error: ErrorSummary | null): TransferStatus['state'] {
+  return error?.class === 'storage' ? 'waiting-storage' : 'waiting-retry';
+}
