@@ -1,0 +1,40 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Step } from './schema.js';
+import type { World } from './world.js';
+
+/** Compares what a `check` step says with what is shown now; answers with what is wrong. */
+export function checkNow(step: Extract<Step, { do: 'check' }>, world: World): readonly string[] {
+  const { observation, traffic } = world;
+  const wrong: string[] = [];
+  if (step.state !== undefined && observation.state !== step.state) {
+    wrong.push(`state: expected ${step.state}, but it is ${observation.state}`);
+  }
+  if (step.state_in !== undefined && !step.state_in.includes(observation.state)) {
+    wrong.push(`state_in: expected one of ${step.state_in.join(', ')}, but it is ${observation.state}`);
+  }
+  const causes = observation.bulkOperations.map((one) => one.lastError?.code);
+  if (step.cause !== undefined && !causes.includes(step.cause)) {
+    wrong.push(`cause: expected ${step.cause}, but there is ${causes.join(', ')}`);
+  }
+  if (step.done_keys !== undefined && !isDeepStrictEqual(sorted(observation.doneKeys), sorted(step.done_keys))) {
+    wrong.push(
+      `done_keys: expected ${sorted(step.done_keys).join(', ')}, but done are ${sorted(observation.doneKeys).join(', ')}`,
+    );
+  }
+  return [...wrong, ...tooMany('requests_max', step.requests_max ?? {}, traffic.requests)];
+}
+
+/** What was counted more often than allowed. */
+export function tooMany(
+  field: string,
+  most: Readonly<Record<string, number>>,
+  counted: ReadonlyMap<string, number>,
+): readonly string[] {
+  return Object.entries(most)
+    .filter(([key, limit]) => (counted.get(key) ?? 0) > limit)
+    .map(([key, limit]) => `${field}: at most ${String(limit)} of ${key}, but there were ${String(counted.get(key))}`);
+}
+
+function sorted(list: readonly string[]): readonly string[] {
+  return [...list].sort();
+}

@@ -1,0 +1,30 @@
+import type { Case } from './read.js';
+
+const steps = ['wipe', 'server-rollback', 'build-index', 'query-index', 'resume-index'];
+const points = ['after-first-sync', 'after-wipe', 'after-publish', 'index-parked'];
+
+/** Fields of `expect` that are read but not checked yet. */
+export const uncheckedFields = ['events', 'index', 'quarantine', 'server_results', 'changes_feed_whole'] as const;
+
+/** Why the runner cannot run a case yet; undefined when it can. */
+export function impossible(given: Case): string | undefined {
+  const step = given.steps.find((one) => steps.includes(one.do));
+  if (step !== undefined) return `step ${step.do}`;
+  if (given.steps.some((one) => one.do === 'check' && (one.index_state ?? one.parked_id) !== undefined)) {
+    return 'a check of the index';
+  }
+  if (given.config.index !== undefined) return 'the index';
+  if (given.config.watchdog_s !== undefined) return 'another watchdog time (config.watchdog_s)';
+  if (given.serverUsers.length > 0) return 'users of the server (server_users)';
+  if (given.operations.some((one) => one.action === 'delete-user')) return 'action delete-user';
+  for (const fault of given.faults) {
+    if (fault.at === 'storage') {
+      if (fault.do.wipe === true) return 'fault wipe';
+      if (fault.do.server_rollback !== undefined) return 'fault server_rollback';
+      if (fault.when.point !== undefined) return `a storage fault at the point ${fault.when.point}`;
+      if (fault.when.db === 'index') return 'a storage fault of the index';
+    }
+    if (fault.at === 'process' && points.includes(fault.when.point ?? '')) return `point ${String(fault.when.point)}`;
+  }
+  return undefined;
+}

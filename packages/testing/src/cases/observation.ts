@@ -1,0 +1,143 @@
+import type { BulkOperationStatus, ClientStatus, FailedOperation } from '@afield/client';
+import type { Tab } from './tab.js';
+
+/** An attempt began: when, in milliseconds on the harness's watch. */
+type AttemptTime = number;
+
+/** What a person could have seen of a run: states in their order, attempts, outcomes. */
+export class Observation {
+  /** States as they were shown, without repetitions. */
+  readonly states: string[] = [];
+  /** Starts of the attempts of bulk operations. */
+  readonly attempts: AttemptTime[] = [];
+  /** Starts of the attempts to bring local documents to the server. */
+  readonly pushAttempts: AttemptTime[] = [];
+  /** Keys that were ever shown as done. */
+  readonly shownDone = new Set<string>();
+  /** Moments at which a next attempt was shown whose time was over. */
+  readonly pastAttempts: string[] = [];
+  lastErrorClass: string | undefined;
+  bulkOperations: readonly BulkOperationStatus[] = [];
+  status: ClientStatus | undefined;
+  failures: readonly FailedOperation[] = [];
+  endedAt: number | undefined;
+
+  readonly #tabs: Tab[] = [];
+  readonly #counted = new Map<string, number>();
+  readonly #stateOf = new Map<string, string>();
+  readonly #cursors = new Map<string, number>();
+
+  constructor(
+    private readonly now: { elapsed(): number; wall(): number },
+    private readonly keysOf: (bulkOperationKey: string) => readonly string[],
+    private readonly countsPush: boolean,
+    private readonly batchDone: (tab: Tab) => void,
+  ) {}
+
+  /** Sees what this tab shows; of several tabs the first that lives counts. */
+  watch(tab: Tab): void {
+    this.#tabs.push(tab);
+    const ifFirst =
+      <T>(see: (value: T) => void) =>
+      (value: T): void => {
+        if (this.#tabs.find((one) => one.alive) === tab) see(value);
+      };
+    tab.client.bulkOperations$.subscribe(ifFirst((all) => this.#seeBulkOperations(all)));
+    tab.client.status$.subscribe(ifFirst((status) => this.#seeStatus(status)));
+    tab.client.failures$.subscribe(ifFirst((failures) => (this.failures = failures)));
+    tab.client.bulkOperations$.subscribe((all) => this.#seeCursors(tab, all));
+  }
+
+  /** The tab's client was closed on purpose: what it shows no longer counts. */
+  forget(tab: Tab): void {
+    this.#tabs.splice(this.#tabs.indexOf(tab), 1);
+  }
+
+  /** The state of everything: how it ended, else the client's own state. */
+  get state(): string {
+    const states = this.bulkOperations.map((one) => one.state);
+    if (states.length === 0) return this.status?.state ?? 'idle';
+    if (!states.every((state) => ['done', 'done-with-failures', 'failed', 'cancelled'].includes(state))) {
+      const shown = this.status?.state ?? 'idle';
+      return shown === 'idle'
+        ? (states.find((state) => !['done', 'done-with-failures'].includes(state)) ?? 'idle')
+        : shown;
+    }
+    return (
+      states.find((state) => state === 'failed') ?? states.find((state) => state === 'done-with-failures') ?? 'done'
+    );
+  }
+
+  /** Keys of the operations that have an outcome other than failed. */
+  get doneKeys(): readonly string[] {
+    const failed = new Set(this.failures.map((failure) => failure.key));
+    return this.bulkOperations
+      .flatMap((one) => this.keysOf(one.key).slice(0, one.cursor))
+      .filter((key) => !failed.has(key));
+  }
+
+  /** Whether nothing is left that the client would still do by itself, but for its regular pulls. */
+  get isSettled(): boolean {
+    if (this.status === undefined) return false;
+    const { state, pending, unreported, push, pull, results } = this.status;
+    const rests = (transfer: { state: string }): boolean => transfer.state === 'idle' || transfer.state === 'off';
+    const reported = results.state === 'off' || (unreported === 0 && rests(results));
+    return state === 'idle' && pending === 0 && reported && rests(push) && rests(pull);
+  }
+
+  /** To be called when the world is at rest. */
+  sample(): void {
+    for (const key of this.doneKeys) this.shownDone.add(key);
+    for (const one of this.bulkOperations) {
+      const late = one.nextAttemptAt !== undefined && one.nextAttemptAt < this.now.wall();
+      if (late && one.state === 'waiting-retry')
+        this.pastAttempts.push(`${one.key} at ${String(this.now.elapsed())} ms`);
+    }
+  }
+
+  #seeBulkOperations(all: readonly BulkOperationStatus[]): void {
+    this.bulkOperations = all;
+    for (const one of all) {
+      this.#countAttempts(one.key, one.attempts, this.attempts);
+      if (one.lastError !== undefined) this.lastErrorClass = one.lastError.class;
+      if (this.#stateOf.get(one.key) !== one.state) this.#show(one.state);
+      this.#stateOf.set(one.key, one.state);
+    }
+    this.#seeEnd();
+  }
+
+  #seeStatus(status: ClientStatus): void {
+    this.status = status;
+    if (status.state !== 'idle') this.#show(status.state);
+    this.#countAttempts('push:', status.push.attempts, this.pushAttempts);
+    if (this.countsPush) {
+      if (status.push.lastError !== undefined) this.lastErrorClass = status.push.lastError.class;
+      if (status.push.state.startsWith('waiting')) this.#show(status.push.state);
+    }
+    this.#seeEnd();
+  }
+
+  #seeEnd(): void {
+    const ended = ['done', 'done-with-failures', 'failed'].includes(this.state);
+    if (!ended) this.endedAt = undefined;
+    else this.endedAt ??= this.now.elapsed();
+    if (ended) this.#show(this.state);
+  }
+
+  #seeCursors(tab: Tab, all: readonly BulkOperationStatus[]): void {
+    if (!tab.alive) return;
+    const moved = all.filter((one) => one.cursor > (this.#cursors.get(one.key) ?? 0));
+    for (const one of moved) this.#cursors.set(one.key, one.cursor);
+    if (moved.length > 0) this.batchDone(tab);
+  }
+
+  #countAttempts(key: string, attempts: number, times: AttemptTime[]): void {
+    const before = this.#counted.get(key) ?? 0;
+    for (let next = before; next < attempts; next += 1) times.push(this.now.elapsed());
+    this.#counted.set(key, attempts);
+  }
+
+  #show(state: string): void {
+    if (this.states.at(-1) !== state) this.states.push(state);
+  }
+}

@@ -1,0 +1,262 @@
+import type { PouchLike } from '@afield/client';
+import { FakeClock } from '../fake-clock.js';
+import { FakeConnectivity } from '../fake-connectivity.js';
+import { FakeLocks } from '../fake-locks.js';
+import { InFlight } from '../in-flight.js';
+import { caseActions } from './actions.js';
+import { HttpDatabase, LocalDatabase, writeGiven, type Database } from './database.js';
+import { FaultBook } from './fault-book.js';
+import { Interception } from './interception.js';
+import { isObject } from './json.js';
+import { MemoryPouch } from './memory-pouch.js';
+import { Moments } from './moments.js';
+import { Observation } from './observation.js';
+import type { Case } from './read.js';
+import type { CaseServer } from './server.js';
+import { StorageFaults } from './storage-faults.js';
+import { Tab, type Browser } from './tab.js';
+import { Traffic } from './traffic.js';
+
+/** Everything that one case runs in: server databases, a browser with its tabs, faults, and who watches. */
+export class World {
+  readonly inFlight = new InFlight();
+  readonly clock = new FakeClock(() => this.rest());
+  readonly connectivity: FakeConnectivity;
+  readonly faults: FaultBook;
+  readonly traffic: Traffic;
+  readonly observation: Observation;
+  readonly moments: Moments;
+  readonly tabs: Tab[] = [];
+  /** Keys of the operations of each bulk operation, by the bulk operation's key. */
+  readonly queued = new Map<string, readonly string[]>();
+  readonly rejectedKeys: string[] = [];
+  /** Revisions that other actors added, by document. */
+  readonly foreignEdits = new Map<string, number>();
+  /** When the first client was started, on the harness's watch. */
+  startedAt = 0;
+  readonly local: Database;
+  readonly main: HttpDatabase | undefined;
+  readonly #results: HttpDatabase | undefined;
+  readonly #browser: Browser;
+  readonly #name: string;
+  #login: (() => void) | undefined;
+  #loggedIn = false;
+  #ids = 0;
+  #started = false;
+
+  constructor(
+    readonly given: Case,
+    server: CaseServer,
+    run: string,
+  ) {
+    this.#name = `case-${run}`;
+    const mainName = `${given.config.server_db ?? 'main'}-${run}`;
+    const hasServer = given.target === 'server' || given.serverDocs.length > 0;
+    const database = (name: string): HttpDatabase =>
+      new HttpDatabase(`${server.url}/${encodeURIComponent(name)}`, server.authorization);
+    this.main = hasServer ? database(mainName) : undefined;
+    this.#results = hasServer ? database(`results-${run}`) : undefined;
+    this.local = new LocalDatabase(() => this.#openDocuments());
+    this.connectivity = new FakeConnectivity(given.config.start_online ?? true);
+    const elapsedS = (): number => this.clock.elapsed / 1000;
+    const armed = !given.steps.some((step) => step.do === 'arm-faults');
+    this.faults = new FaultBook(given.faults, armed, elapsedS);
+    this.moments = new Moments(given, this.faults, this.clock, () => this.tabs.filter((tab) => tab.alive));
+    const hitsThePush =
+      given.target === 'local' && given.faults.some((one) => one.at === 'request' || one.at === 'row');
+    this.traffic = new Traffic((id) => this.idsOfTheCase.includes(id), given.target === 'server' || hitsThePush);
+    this.observation = new Observation(
+      { elapsed: () => this.clock.elapsed, wall: () => this.clock.wall() },
+      (key) => this.queued.get(key) ?? [],
+      hitsThePush,
+      (tab) => this.moments.reach('after-batch', { tab }),
+    );
+    const interception = new Interception({
+      faults: this.faults,
+      traffic: this.traffic,
+      wordOf: (name) => (name === mainName ? 'main' : name === `results-${run}` ? 'results' : name),
+      database: (word) => this.#database(word),
+      stored: (ids) => {
+        if (given.target === 'server') this.moments.reach('after-doc-write', { ids, ...this.#firstAlive() });
+      },
+      edited: (id) => this.foreignEdits.set(id, (this.foreignEdits.get(id) ?? 0) + 1),
+      now: () => this.clock.wall(),
+    });
+    server.intercept((request, forward) => interception.answer(request, forward));
+    this.#browser = this.#makeBrowser(server, hasServer ? mainName : undefined, `results-${run}`);
+  }
+
+  /** Ids of the documents that the case is about. */
+  get idsOfTheCase(): readonly string[] {
+    const { serverDocs, seedDocs, operations } = this.given;
+    const ids = [...serverDocs, ...seedDocs].map((doc) => doc['_id']).concat(operations.map((one) => one.id));
+    return [...new Set(ids.filter((id) => typeof id === 'string' && id !== ''))] as string[];
+  }
+
+  /** Writes the documents of the case and opens its tabs, stopped. */
+  async open(): Promise<void> {
+    await this.main?.create();
+    await this.#results?.create();
+    for (const doc of this.given.serverDocs) if (this.main !== undefined) await writeGiven(this.main, doc);
+    if (this.given.target === 'local' && this.main !== undefined) await this.#copyDown(this.main);
+    for (const doc of this.given.seedDocs) {
+      const there = await this.local.winner(String(doc['_id']));
+      if (there === undefined) await writeGiven(this.local, doc);
+    }
+    for (let number = 1; number <= (this.given.config.tabs ?? 1); number += 1) this.openTab(number);
+  }
+
+  openTab(number: number): Tab {
+    const tab = new Tab(this.#browser, number);
+    this.tabs.push(tab);
+    this.observation.watch(tab);
+    return tab;
+  }
+
+  /** The living tab of that number. */
+  tab(number = 1): Tab {
+    const tab = this.tabs.find((one) => one.alive && one.number === number);
+    if (tab === undefined) throw new Error(`no tab ${String(number)} is alive`);
+    return tab;
+  }
+
+  async start(number?: number): Promise<void> {
+    if (!this.#started) this.startedAt = this.clock.elapsed;
+    this.#started = true;
+    await this.tab(number).client.start();
+  }
+
+  /** A tab ends, by closing or by a kill, and opens anew. */
+  async restart(number: number, kill: boolean): Promise<void> {
+    const tab = this.tabs.find((one) => one.alive && one.number === number);
+    if (kill) tab?.kill();
+    else if (tab !== undefined) {
+      this.observation.forget(tab);
+      await tab.client.close();
+      tab.kill();
+    }
+    await this.openTab(number).client.start();
+  }
+
+  /** Waits until nothing is left to do at the present time, restarts of killed tabs included. */
+  async rest(): Promise<void> {
+    for (;;) {
+      await this.inFlight.rest();
+      this.observation.sample();
+      if (this.moments.afterAttempts(this.observation.attempts.length)) continue;
+      const killed = this.moments.restarts.shift();
+      if (killed === undefined) return;
+      await this.openTab(killed.number).client.start();
+    }
+  }
+
+  /** The user signs in again. */
+  login(): void {
+    this.#loggedIn = true;
+    this.#login?.();
+    for (const tab of this.tabs) if (tab.alive) tab.client.signedIn();
+  }
+
+  /** Closes everything; answers with what a closed client left behind. */
+  async close(): Promise<readonly string[]> {
+    const left: string[] = [];
+    for (const tab of this.tabs) {
+      if (!tab.alive) continue;
+      await tab.client.close();
+      if (tab.timers > 0) left.push(`close() left ${String(tab.timers)} timers of tab ${String(tab.number)}`);
+    }
+    if (this.connectivity.listeners > 0) left.push(`close() left ${String(this.connectivity.listeners)} listeners`);
+    for (const tab of this.tabs) tab.kill();
+    return left;
+  }
+
+  /** Removes the databases. */
+  async drop(): Promise<void> {
+    await this.main?.drop();
+    await this.#results?.drop();
+    await this.#openDocuments().destroy();
+    await new MemoryPouch(`${this.#name}-afield-queue`, { adapter: 'memory' }).destroy();
+  }
+
+  #openDocuments(): PouchLike {
+    return new MemoryPouch(`${this.#name}-docs`, { adapter: 'memory' });
+  }
+
+  #firstAlive(): { tab: Tab } | Record<string, never> {
+    const tab = this.tabs.find((one) => one.alive);
+    return tab === undefined ? {} : { tab };
+  }
+
+  #database(word: string): Database {
+    if (word === 'docs' || word === 'local') return this.local;
+    const database = word === 'results' ? this.#results : word === 'main' || word === 'server' ? this.main : undefined;
+    if (database === undefined) throw new Error(`the case names a database that it does not have: ${word}`);
+    return database;
+  }
+
+  async #copyDown(main: HttpDatabase): Promise<void> {
+    const headers = { authorization: main.authorization };
+    const source = new MemoryPouch(main.url, {
+      fetch: (input: string | URL, init: RequestInit = {}) =>
+        fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init.headers)), ...headers } }),
+    });
+    const done: unknown = await MemoryPouch.replicate(source, this.#openDocuments());
+    if (!isObject(done) || done['ok'] !== true) throw new Error('the harness could not copy the documents down');
+  }
+
+  #makeBrowser(server: CaseServer, mainName: string | undefined, resultsName: string): Browser {
+    const { given } = this;
+    const batchSize = given.config.batch_size;
+    const at = (name: string): string => `${server.proxyUrl}/${encodeURIComponent(name)}`;
+    const credentials = { type: 'basic', username: server.username, password: server.password } as const;
+    const hasLogin = given.steps.some((step) => step.do === 'login');
+    let seed = 1;
+    return {
+      clock: this.clock,
+      inFlight: this.inFlight,
+      locks: new FakeLocks(),
+      connectivity: this.connectivity,
+      storage: new StorageFaults({
+        faults: this.faults,
+        clock: this.clock,
+        wordOf: (name) => (name === `${this.#name}-docs` ? 'docs' : name.includes('afield') ? 'queue' : 'index'),
+        batchOf: (ids) => {
+          const index = given.operations.findIndex((one) => typeof one.id === 'string' && ids.includes(one.id));
+          return index < 0 ? undefined : Math.floor(index / (batchSize ?? 100)) + 1;
+        },
+      }),
+      random: () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647,
+      newId: () => `${this.#name}-${String((this.#ids += 1))}`,
+      fetch,
+      written: (call, tab) => {
+        if (call.database !== `${this.#name}-docs` || given.target !== 'local') return;
+        if (!this.traffic.countsServerRows) this.traffic.countRows(call.docs);
+        if (this.main === undefined) this.traffic.countUploads(call.docs);
+        this.moments.reach('after-doc-write', { ids: call.ids, tab });
+      },
+      options: {
+        name: this.#name,
+        documents: `${this.#name}-docs`,
+        actions: caseActions,
+        autoStart: false,
+        jitter: given.expect.tolerance === undefined ? 0 : 0.2,
+        replication: given.target === 'local' && mainName !== undefined,
+        ...(batchSize === undefined ? {} : { batchSize }),
+        ...(mainName === undefined
+          ? {}
+          : {
+              server: at(mainName),
+              results: at(resultsName),
+              auth: {
+                credentials: async (why) => {
+                  if (why === 'refused' && hasLogin && !this.#loggedIn) {
+                    await new Promise<void>((resolve) => (this.#login = resolve));
+                  }
+                  return credentials;
+                },
+              },
+            }),
+      },
+    };
+  }
+}

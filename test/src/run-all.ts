@@ -1,0 +1,54 @@
+import { runCase, type Case, type CaseServer } from '@afield/testing';
+import type { FoundCases, Pending } from './find-cases.js';
+
+/** How a run of many cases ended. */
+export interface Summary {
+  readonly passed: number;
+  readonly pending: number;
+  /** A line for each case that failed. */
+  readonly failures: readonly string[];
+}
+
+/** How to run. */
+export interface RunOptions {
+  readonly server: CaseServer;
+  /** Run the pending ones too: one that passes is said, one that fails is no failure. */
+  readonly runPending: boolean;
+  readonly print: (line: string) => void;
+}
+
+/** Runs cases one after another and prints a line for each. */
+export async function runAll(cases: FoundCases, pending: Pending, options: RunOptions): Promise<Summary> {
+  const failures: string[] = [];
+  let passed = 0;
+  let waiting = 0;
+  for (const name of Object.keys(pending)) {
+    if (!cases.allNames.has(name)) failures.push(`${name} is listed as pending, but there is no such case`);
+  }
+  for (const line of failures) options.print(`FAILED   ${line}`);
+  for (const one of cases.chosen) {
+    const reason = Object.hasOwn(pending, one.name) ? pending[one.name] : undefined;
+    if (reason !== undefined) {
+      waiting += 1;
+      options.print(`pending  ${one.name}  ${one.title}: ${reason}${await tried(one, options)}`);
+      continue;
+    }
+    const report = await runCase(one, options.server);
+    const unchecked = report.unchecked.length === 0 ? '' : `  (not checked: ${report.unchecked.join(', ')})`;
+    const isPassed = report.failures.length === 0;
+    options.print(`${isPassed ? 'passed ' : 'FAILED '}  ${one.name}  ${one.title}${unchecked}`);
+    for (const line of report.failures) options.print(`           ${line}`);
+    if (isPassed) passed += 1;
+    else failures.push(`${one.name}: ${report.failures.join('; ')}`);
+  }
+  options.print(`cases of ${cases.folder}, ${String(waiting)} pending`);
+  options.print(`${String(passed)} passed, ${String(failures.length)} failed`);
+  return { passed, pending: waiting, failures };
+}
+
+async function tried(one: Case, options: RunOptions): Promise<string> {
+  if (!options.runPending) return '';
+  const report = await runCase(one, options.server);
+  if (report.failures.length === 0) return '\n           PASSES NOW: take it off the list';
+  return ['', ...report.failures].join('\n           ');
+}
