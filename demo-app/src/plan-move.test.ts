@@ -3,9 +3,16 @@ import type { Entry, Places } from './catalogue.js';
 import { MoveError, planMove } from './plan-move.js';
 
 function places(...entries: Partial<Entry>[]): Places {
-  const all = entries.map(
-    (entry): Entry => ({ id: '', rev: '1-a', type: 'clinic', form: undefined, name: entry.id ?? '', parentId: undefined, contact: [], ...entry }),
-  );
+  const all = entries.map((entry): Entry => ({
+    id: '',
+    rev: '1-a',
+    type: 'clinic',
+    form: undefined,
+    name: entry.id ?? '',
+    parentId: undefined,
+    contact: [],
+    ...entry,
+  }));
   return {
     get: (id) => all.find((entry) => entry.id === id),
     childrenOf: (id) => all.filter((entry) => entry.parentId === id && entry.type !== 'data_record'),

@@ -17,7 +17,12 @@ export function planMove(places: Places, ids: readonly string[], targetId: strin
   if (!target) throw new MoveError('The new place is not on this device.');
   const above = lineageOf(places, targetId);
   const chosen = new Set(ids);
-  const roots = ids.filter((id) => !idsAbove(places, id).slice(1).some((higher) => chosen.has(higher)));
+  const roots = ids.filter(
+    (id) =>
+      !idsAbove(places, id)
+        .slice(1)
+        .some((higher) => chosen.has(higher)),
+  );
   const moved = new Map<string, Lineage>();
   const setParents: OperationInput[] = [];
   for (const id of roots) {
@@ -29,7 +34,9 @@ export function planMove(places: Places, ids: readonly string[], targetId: strin
     if (root.parentId === targetId) throw new MoveError(`“${root.name}” is already in “${target.name}”.`);
     moveSubtree(places, root, above, moved, setParents);
   }
-  const setContacts = [...places.entries()].map((entry) => contactAfter(entry, moved)).filter((found) => found !== undefined);
+  const setContacts = [...places.entries()]
+    .map((entry) => contactAfter(entry, moved))
+    .filter((found) => found !== undefined);
   const parts = [
     { action: 'set-parent', operations: setParents },
     { action: 'set-contact', operations: setContacts },
@@ -79,7 +86,11 @@ function lineageOf(places: Places, id: string): Lineage {
 /** The id itself and those above it. */
 function idsAbove(places: Places, id: string): string[] {
   const ids: string[] = [];
-  for (let here: string | undefined = id; here !== undefined && !ids.includes(here); here = places.get(here)?.parentId) {
+  for (
+    let here: string | undefined = id;
+    here !== undefined && !ids.includes(here);
+    here = places.get(here)?.parentId
+  ) {
     ids.push(here);
   }
   return ids;

@@ -1,0 +1,48 @@
+import type { ActionPart, OperationInput } from '@afield/client';
+import type { StoredDocument } from './couch.js';
+
+export interface OncePlan {
+  readonly parts: readonly ActionPart[];
+  /** All operations of all parts. */
+  readonly queued: number;
+  /** The person that the device takes out of every place, which the server refuses. */
+  readonly refusedId: string;
+  /** Codes of the operations that must fail, sorted. */
+  readonly codes: readonly string[];
+}
+
+/** Which place moves where: the first pair that is among the documents. */
+export const moves = [
+  { id: 'place:health_center_2', targetId: 'place:district_2' },
+  { id: 'place:riverside', targetId: 'place:south' },
+] as const;
+
+const mustFail = ['forbidden', 'guard_mismatch', 'missing', 'missing', 'no_id'];
+
+/** Puts five operations that must fail among the moves. */
+export function withFailures(
+  parts: readonly ActionPart[],
+  documents: ReadonlyMap<string, StoredDocument>,
+  targetId: string,
+): OncePlan {
+  const moved = new Set(parts.flatMap(({ operations }) => operations.map(({ id }) => id)));
+  const others = [...documents.values()].filter(({ _id, type }) => type === 'person' && !moved.has(_id));
+  const [refused, guarded] = others;
+  if (!refused || !guarded) throw new Error('The data needs two persons outside of the place that moves.');
+  const parent = { _id: targetId };
+  const failing: OperationInput[] = [
+    { id: 'person:not-there-1', parent },
+    { id: guarded._id, parent, current_parent_id: 'place:where-nobody-is' },
+    { parent },
+    { id: refused._id, parent: null },
+    { id: 'person:not-there-2', parent },
+  ];
+  const all = parts.map((part) => {
+    if (part.action !== 'set-parent') return part;
+    const middle = Math.floor(part.operations.length / 2);
+    const operations = [...part.operations.slice(0, middle), ...failing, ...part.operations.slice(middle)];
+    return { ...part, operations };
+  });
+  const queued = all.reduce((sum, { operations }) => sum + operations.length, 0);
+  return { parts: all, queued, refusedId: refused._id, codes: mustFail };
+}

@@ -1,0 +1,83 @@
+import { createClient, type ActionPart, type Client, type EnqueueReceipt, type Target } from '@afield/client';
+import { setContact, setParent } from '@afield/contacts';
+import PouchDB from 'pouchdb-browser';
+import { BehaviorSubject } from 'rxjs';
+import { Catalogue } from './catalogue.js';
+import type { DemoConfig } from './config.js';
+import type { SourceFile } from './csv/table.js';
+import { forgetOtherStores } from './forget-stores.js';
+import { importFiles, type ImportProgress, type ImportSummary } from './import-documents.js';
+import { outageSwitch, type OutageSwitch } from './outage.js';
+import type { DemoApi } from './page-api.js';
+import { planMove } from './plan-move.js';
+
+export type ImportState =
+  | { readonly state: 'none' }
+  | ({ readonly state: 'running' } & ImportProgress)
+  | { readonly state: 'done'; readonly summary: ImportSummary }
+  | { readonly state: 'failed'; readonly message: string };
+
+/** Everything of the demo that is not drawn. */
+export class Demo implements DemoApi {
+  readonly import$ = new BehaviorSubject<ImportState>({ state: 'none' });
+
+  constructor(
+    readonly config: DemoConfig,
+    readonly client: Client,
+    readonly catalogue: Catalogue,
+    readonly outage: OutageSwitch,
+  ) {}
+
+  async importFiles(files: readonly SourceFile[]): Promise<ImportSummary> {
+    this.import$.next({ state: 'running', done: 0, total: 0 });
+    try {
+      const summary = await importFiles(this.client.documents, files, Date.now(), (progress) =>
+        this.import$.next({ state: 'running', ...progress }),
+      );
+      this.import$.next({ state: 'done', summary });
+      this.client.syncNow();
+      return summary;
+    } catch (error) {
+      this.import$.next({ state: 'failed', message: error instanceof Error ? error.message : String(error) });
+      throw error;
+    }
+  }
+
+  async importSample(): Promise<ImportSummary> {
+    const files = this.config.sample.map(async (name) => {
+      const response = await fetch(`./sample/${encodeURIComponent(name)}`);
+      if (!response.ok) throw new Error(`The sample file ${name} is not there.`);
+      return { name, text: await response.text() };
+    });
+    return this.importFiles(await Promise.all(files));
+  }
+
+  planMove(ids: readonly string[], targetId: string): readonly ActionPart[] {
+    return planMove(this.catalogue, ids, targetId);
+  }
+
+  async move(ids: readonly string[], targetId: string, target: Target): Promise<EnqueueReceipt> {
+    return this.client.enqueue({ target, actions: this.planMove(ids, targetId) });
+  }
+}
+
+/** Opens the device's stores. URL parameters for tests: `autoStart=false`, `batchSize=N`. */
+export async function openDemo(config: DemoConfig, parameters: URLSearchParams): Promise<Demo> {
+  if (config.forgetOthers) await forgetOtherStores(config.name);
+  const batchSize = Number(parameters.get('batchSize') ?? '100');
+  const client = createClient({
+    name: config.name,
+    PouchDB,
+    actions: [setParent, setContact],
+    server: config.server,
+    results: config.results,
+    auth: { credentials: () => Promise.resolve({ type: 'basic', ...config.credentials }) },
+    pullEveryS: 15,
+    batchSize,
+    autoStart: parameters.get('autoStart') !== 'false',
+    environment: { warn: (line) => console.warn(line) },
+  });
+  const catalogue = new Catalogue();
+  await catalogue.follow(client.documents);
+  return new Demo(config, client, catalogue, outageSwitch(config.control));
+}

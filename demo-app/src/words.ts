@@ -1,0 +1,139 @@
+import type {
+  BulkOperationState,
+  BulkOperationStatus,
+  ClientStatus,
+  ErrorSummary,
+  TransferStatus,
+} from '@afield/client';
+
+/** How something is going, for colour and icon. */
+export type Mood = 'good' | 'busy' | 'waiting' | 'bad';
+
+export interface Words {
+  readonly text: string;
+  readonly mood: Mood;
+}
+
+const states: Record<BulkOperationState, Words> = {
+  queued: { text: 'Waits for its turn', mood: 'waiting' },
+  running: { text: 'Working on it', mood: 'busy' },
+  'waiting-retry': { text: 'That did not work. It will be tried again', mood: 'waiting' },
+  'waiting-auth': { text: 'Please sign in again, then it goes on', mood: 'bad' },
+  'waiting-network': { text: 'No network. It goes on when the network is back', mood: 'waiting' },
+  'waiting-storage': { text: 'This device’s storage does not answer. It will be tried again', mood: 'waiting' },
+  'waiting-handler': { text: 'Needs a newer version of this app', mood: 'bad' },
+  done: { text: 'Done', mood: 'good' },
+  'done-with-failures': { text: 'Done, but not for all of them', mood: 'bad' },
+  failed: { text: 'Stopped by a fault in this app', mood: 'bad' },
+};
+
+/** One bulk operation. With the target `local`, done means done on this device: `push` says the rest. */
+export function wordsOfBulk(bulk: BulkOperationStatus, push: TransferStatus): Words {
+  const words = states[bulk.state];
+  const isHereOnly = bulk.target === 'local' && push.state !== 'idle' && push.state !== 'off';
+  if (!isHereOnly) return words;
+  if (bulk.state === 'done') return { text: 'Done on this device, not yet at the server', mood: 'waiting' };
+  if (bulk.state === 'done-with-failures') return { ...words, text: `${words.text}. Not yet at the server` };
+  return words;
+}
+
+export function wordsOfTransfer(transfer: TransferStatus): Words {
+  switch (transfer.state) {
+    case 'off':
+      return { text: 'Switched off', mood: 'waiting' };
+    case 'idle':
+      return { text: 'Up to date', mood: 'good' };
+    case 'running':
+      return { text: transfer.attempt > 1 ? 'Trying again' : 'Under way', mood: 'busy' };
+    case 'waiting-retry':
+    case 'waiting-auth':
+    case 'waiting-network':
+    case 'waiting-storage':
+      return states[transfer.state];
+  }
+}
+
+export function wordsOfClient(status: ClientStatus): Words {
+  if (status.signInRequired) return states['waiting-auth'];
+  if (!status.online) return { text: 'No network: changes are kept on this device', mood: 'waiting' };
+  if (!status.leader) return { text: 'Another tab is doing the work', mood: 'busy' };
+  const transfers = [status.push, status.pull, status.results];
+  const waiting = transfers.find(({ state }) => state.startsWith('waiting'));
+  if (waiting) return { text: 'The server does not answer: changes are kept on this device', mood: 'waiting' };
+  if (status.state !== 'idle') return states[status.state];
+  if (status.push.state === 'running' || status.unreported > 0)
+    return { text: 'Bringing changes to the server', mood: 'busy' };
+  return { text: 'Everything is at the server', mood: 'good' };
+}
+
+const errorClasses: Record<ErrorSummary['class'], string> = {
+  network: 'The server can’t be reached',
+  server: 'The server has trouble',
+  auth: 'The server wants a sign-in',
+  storage: 'This device’s storage has trouble',
+  conflict: 'Someone else changed the same record',
+  throttled: 'The server asks to wait',
+  bug: 'A fault in this app',
+};
+
+export function wordsOfError(error: ErrorSummary): string {
+  return `${errorClasses[error.class]} (${error.code})`;
+}
+
+const failureCodes: Readonly<Record<string, string>> = {
+  missing: 'The record does not exist',
+  guard_mismatch: 'The record was changed by someone else in the meantime',
+  forbidden: 'The server refuses this change',
+  no_id: 'The change does not say which record it is for',
+  invalid_id: 'The change names a record that can’t exist',
+  invalid_doc: 'The record can’t be stored like this',
+  too_large: 'The record is too large for the server',
+  missing_stub: 'A file that belongs to the record is missing',
+  circular_lineage: 'The place would lie in itself',
+  too_deep: 'Too many places inside each other',
+  conflicting_content: 'Another record has this name already',
+  crashed: 'The app stopped again and again while it made this change',
+  unexpected: 'The server does not take this change',
+};
+
+export function wordsOfFailure(code: string): string {
+  return Object.prototype.hasOwnProperty.call(failureCodes, code) ? (failureCodes[code] ?? code) : code;
+}
+
+const actions: Readonly<Record<string, string>> = {
+  'set-parent': 'Move',
+  'set-contact': 'Update contacts',
+  delete: 'Delete',
+};
+
+export function wordsOfAction(name: string): string {
+  return Object.prototype.hasOwnProperty.call(actions, name) ? (actions[name] ?? name) : name;
+}
+
+const types: Readonly<Record<string, readonly [string, string]>> = {
+  district_hospital: ['District', 'districts'],
+  health_center: ['Health centre', 'health centres'],
+  clinic: ['Clinic', 'clinics'],
+  person: ['Person', 'persons'],
+};
+
+export function wordOfType(type: string): string {
+  return types[type]?.[0] ?? type;
+}
+
+export function pluralOfType(type: string): string {
+  return types[type]?.[1] ?? type;
+}
+
+/** `in 1:05`, `now`; never negative. */
+export function countdown(until: number, now: number): string {
+  const seconds = Math.ceil((until - now) / 1000);
+  if (seconds <= 0) return 'now';
+  return `in ${String(Math.floor(seconds / 60))}:${String(seconds % 60).padStart(2, '0')}`;
+}
+
+const numbers = new Intl.NumberFormat('en');
+
+export function count(number: number, one: string, many: string): string {
+  return `${numbers.format(number)} ${number === 1 ? one : many}`;
+}

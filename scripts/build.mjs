@@ -1,0 +1,27 @@
+/* Builds the packages and the page of the demo. */
+import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { must, root, run, say } from './run.mjs';
+
+const tsc = [process.execPath, join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '-b'];
+
+export async function buildAll() {
+  say('Building the packages …');
+  await must(tsc, 'The packages do not compile');
+  await buildPage();
+}
+
+/** Answers the exit code of the compiler. */
+export function checkTypes() {
+  return run(tsc);
+}
+
+export async function buildPage() {
+  say('Building the demo …');
+  const require = createRequire(join(root, 'demo-app', 'package.json'));
+  const vite = join(require.resolve('vite/package.json'), '..', 'bin', 'vite.js');
+  await must([process.execPath, vite, 'build', '--logLevel', 'warn'], 'The demo does not build', {
+    quiet: true,
+    cwd: join(root, 'demo-app'),
+  });
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+/*
+ * npm start                         the demo with its embedded server
+ * npm start -- --once [--data DIR]  the main job without a person; prints one JSON line
+ */
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { buildAll } from './build.mjs';
+import { findBrowser } from './browser.mjs';
+import { endWithParent } from './end-with-parent.mjs';
+import { installPackages } from './install.mjs';
+import { command, root, say, StepError } from './run.mjs';
+
+// npm's own process is our parent: when it is killed, we end too.
+if (process.env.npm_lifecycle_event) endWithParent();
+
+await command(async () => {
+  const { once, data } = readArguments();
+  await installPackages();
+  await buildAll();
+  const host = await import(pathToFileURL(join(root, 'demo-app', 'dist', 'host', 'index.js')).href);
+  if (once) {
+    const executablePath = await findBrowser();
+    return await host.runOnce({ data, executablePath, say, print: (line) => process.stdout.write(`${line}\n`) });
+  }
+  await host.runDemo({ say, print: (line) => process.stdout.write(`${line}\n`) });
+  return 0;
+});
+
+function readArguments() {
+  try {
+    const options = { once: { type: 'boolean', default: false }, data: { type: 'string' } };
+    const { values } = parseArgs({ options, args: process.argv.slice(2) });
+    if (values.data !== undefined && !values.once) throw new Error('--data goes with --once');
+    return values;
+  } catch (error) {
+    throw new StepError(`${error.message}. Usage: npm start [-- --once [--data DIR]]`);
+  }
+}
