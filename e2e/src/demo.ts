@@ -1,0 +1,108 @@
+import { test as base, expect, type Locator, type Page } from '@playwright/test';
+import { askFor, serveDemo, type RunningDemo, type StoredDocument } from '@afield/demo-app/host';
+
+/** The page, and the words of the story: what a person does and sees. */
+export class DemoPage {
+  constructor(
+    readonly page: Page,
+    readonly demo: RunningDemo,
+  ) {}
+
+  async open(): Promise<void> {
+    await this.page.goto(this.demo.address);
+  }
+
+  async importSample(): Promise<void> {
+    await this.tab('Import');
+    await this.page.getByRole('button', { name: 'Import the sample' }).last().click();
+    await expect(this.page.locator('.import-summary')).toContainText('records imported');
+    await this.isAtServer();
+  }
+
+  /** Waits until the page says that nothing is left to bring to the server. */
+  async isAtServer(): Promise<void> {
+    await expect(this.page.getByRole('status')).toHaveText('Everything is at the server');
+  }
+
+  async tab(name: 'Places' | 'Queue' | 'Failed' | 'Import'): Promise<void> {
+    await this.page.getByRole('navigation').getByRole('button', { name }).click();
+  }
+
+  /** Opens the places on the way and ticks the last one. */
+  async choose(...labels: readonly string[]): Promise<void> {
+    for (const label of labels.slice(0, -1)) {
+      const opener = this.page.getByRole('button', { name: `Open ${label}`, exact: true });
+      const closer = this.page.getByRole('button', { name: `Close ${label}`, exact: true });
+      await expect(opener.or(closer)).toBeVisible();
+      if (await opener.isVisible()) await opener.click();
+    }
+    await this.page.getByRole('checkbox', { name: `Choose ${labels[labels.length - 1] ?? ''}`, exact: true }).check();
+  }
+
+  async moveChosenTo(name: string, where: 'local' | 'server' = 'local'): Promise<void> {
+    await this.page.getByRole('button', { name: 'Move …' }).click();
+    const dialog = this.page.getByRole('dialog');
+    await dialog.getByRole('radio', { name }).check();
+    await dialog.getByRole('combobox').selectOption(where);
+    await dialog.getByRole('button', { name: /^Move \(/ }).click();
+    await expect(dialog).toBeHidden();
+  }
+
+  async setOutage(on: boolean): Promise<void> {
+    const control = this.page.getByRole('switch', { name: 'Server outage' });
+    // The person clicks the label: the box itself is drawn by the track.
+    await this.page.getByText('Server outage').click();
+    await expect(control).toBeChecked({ checked: on });
+  }
+
+  async syncNow(): Promise<void> {
+    await this.page.getByRole('button', { name: 'Sync now' }).click();
+  }
+
+  get bulkOperations(): Locator {
+    return this.page.locator('[data-bulk]');
+  }
+
+  get push(): Locator {
+    return this.page.locator('[data-transfer=push]');
+  }
+
+  /** A document as the server has it, asked past the proxy. */
+  async onServer(id: string): Promise<StoredDocument> {
+    return (await askFor(this.demo.couch, 'GET', `${this.demo.names.app}/${encodeURIComponent(id)}`)) as StoredDocument;
+  }
+
+  /** Another person edits a document on the server. */
+  async editOnServer(id: string, change: Readonly<Record<string, unknown>>): Promise<void> {
+    const doc = await this.onServer(id);
+    await askFor(this.demo.couch, 'PUT', `${this.demo.names.app}/${encodeURIComponent(id)}`, { ...doc, ...change });
+  }
+}
+
+/** What the browser itself writes when a request fails, which an outage causes on purpose. */
+const failedToLoad = /^Failed to load resource: net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|FAILED)/;
+
+interface Fixtures {
+  readonly afield: DemoPage;
+}
+
+/** Each test has a server, a proxy and a browser store of its own, and fails on any error of the page. */
+export const test = base.extend<Fixtures>({
+  afield: async ({ page }, use) => {
+    const demo = await serveDemo({ couchUrl: process.env['COUCHDB_URL'], ownDatabases: true });
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(`page error: ${error.message}`));
+    page.on('console', (message) => {
+      const isProblem = message.type() === 'error' || message.type() === 'warning';
+      if (isProblem && !failedToLoad.test(message.text())) problems.push(`${message.type()}: ${message.text()}`);
+    });
+    const afield = new DemoPage(page, demo);
+    await afield.open();
+    await use(afield);
+    await page.close();
+    await demo.close();
+    expect(problems, 'errors and warnings of the page').toEqual([]);
+  },
+});
+
+export { expect };
