@@ -42,7 +42,7 @@ export class DemoPage {
   async moveChosenTo(name: string, where: 'local' | 'server' = 'local'): Promise<void> {
     await this.page.getByRole('button', { name: 'Move …' }).click();
     const dialog = this.page.getByRole('dialog');
-    await dialog.getByRole('radio', { name }).check();
+    await dialog.getByRole('radio', { name: new RegExp(`^${name} (District|Health centre|Clinic)`) }).check();
     await dialog.getByRole('combobox').selectOption(where);
     await dialog.getByRole('button', { name: /^Move \(/ }).click();
     await expect(dialog).toBeHidden();
@@ -79,8 +79,11 @@ export class DemoPage {
   }
 }
 
-/** What the browser itself writes when a request fails, which an outage causes on purpose. */
-const failedToLoad = /^Failed to load resource: net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|FAILED)/;
+/* What the browser itself writes, and no more: when a request fails, which an outage causes on purpose … */
+const outage = /^Failed to load resource: net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|FAILED)$/;
+/* … and when a checkpoint of the replication is looked for and not there yet. */
+const notThere = /^Failed to load resource: the server responded with a status of 404 \(Not Found\)$/;
+const checkpoint = /\/_local\/[^/]+$/;
 
 interface Fixtures {
   readonly afield: DemoPage;
@@ -91,10 +94,12 @@ export const test = base.extend<Fixtures>({
   afield: async ({ page }, use) => {
     const demo = await serveDemo({ couchUrl: process.env['COUCHDB_URL'], ownDatabases: true });
     const problems: string[] = [];
-    page.on('pageerror', (error) => problems.push(`page error: ${error.message}`));
+    page.on('pageerror', (error) => problems.push(`page error: ${error.stack ?? error.message}`));
     page.on('console', (message) => {
       const isProblem = message.type() === 'error' || message.type() === 'warning';
-      if (isProblem && !failedToLoad.test(message.text())) problems.push(`${message.type()}: ${message.text()}`);
+      const { url } = message.location();
+      if (!isProblem || outage.test(message.text()) || (notThere.test(message.text()) && checkpoint.test(url))) return;
+      problems.push(`${message.type()}: ${message.text()} ${url}`);
     });
     const afield = new DemoPage(page, demo);
     await afield.open();
