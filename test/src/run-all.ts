@@ -1,4 +1,4 @@
-import { runCase, type Case, type CaseServer } from '@afield/testing';
+import type { Case, CaseReport } from '@afield/testing';
 import type { FoundCases, Pending } from './find-cases.js';
 
 /** How a run of many cases ended. */
@@ -11,7 +11,10 @@ export interface Summary {
 
 /** How to run. */
 export interface RunOptions {
-  readonly server: CaseServer;
+  /** Runs one case. */
+  readonly run: (one: Case) => Promise<CaseReport>;
+  /** What the cases run against, for the last lines. */
+  readonly software: string;
   /** Run the pending ones too: one that passes is said, one that fails is no failure. */
   readonly runPending: boolean;
   readonly print: (line: string) => void;
@@ -33,7 +36,7 @@ export async function runAll(cases: FoundCases, pending: Pending, options: RunOp
       options.print(`pending  ${one.name}  ${one.title}: ${reason}${await tried(one, options)}`);
       continue;
     }
-    const report = await runCase(one, options.server);
+    const report = await options.run(one);
     const unchecked = report.unchecked.length === 0 ? '' : `  (not checked: ${report.unchecked.join(', ')})`;
     const isPassed = report.failures.length === 0;
     options.print(`${isPassed ? 'passed ' : 'FAILED '}  ${one.name}  ${one.title}${unchecked}`);
@@ -41,14 +44,14 @@ export async function runAll(cases: FoundCases, pending: Pending, options: RunOp
     if (isPassed) passed += 1;
     else failures.push(`${one.name}: ${report.failures.join('; ')}`);
   }
-  options.print(`cases of ${cases.folder}, ${String(waiting)} pending`);
+  options.print(`cases of ${cases.folder} on ${options.software}, ${String(waiting)} pending`);
   options.print(`${String(passed)} passed, ${String(failures.length)} failed`);
   return { passed, pending: waiting, failures };
 }
 
 async function tried(one: Case, options: RunOptions): Promise<string> {
   if (!options.runPending) return '';
-  const report = await runCase(one, options.server);
+  const report = await options.run(one);
   if (report.failures.length === 0) return '\n           PASSES NOW: take it off the list';
   return ['', ...report.failures].join('\n           ');
 }

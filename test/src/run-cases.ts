@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { startCaseServer } from '@afield/testing';
+import { runCase, startCaseServer } from '@afield/testing';
 import { findCases, readPending } from './find-cases.js';
 import { runAll, type Summary } from './run-all.js';
 
@@ -19,7 +19,12 @@ async function main(args: readonly string[]): Promise<number> {
   const server = await startCaseServer();
   let summary: Summary;
   try {
-    summary = await runAll(cases, pending, { server, runPending, print: (line) => console.log(line) });
+    summary = await runAll(cases, pending, {
+      run: (one) => runCase(one, server),
+      software: server.software,
+      runPending,
+      print: (line) => console.log(line),
+    });
   } finally {
     await server.close();
   }

@@ -52,7 +52,7 @@ async function runInWorld(given: Case, server: CaseServer): Promise<readonly str
     const atTheEnd = await checkExpectations(given.expect, { world, baseline });
     const left = await world.close();
     await world.rest();
-    return [...onTheWay, ...atTheEnd, ...left];
+    return [...onTheWay, ...atTheEnd, ...left, ...server.takeProblems()];
   } finally {
     await world.drop();
   }

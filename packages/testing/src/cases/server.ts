@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
-import { startDevServer } from '@afield/devserver';
-import type { Forward, Outcome } from './interception.js';
+import { serverUnderTest, type ProxyRequest, type Answer as ProxyAnswer, type UpstreamAnswer } from '@afield/devserver';
+import type { Answer, Forward, Outcome } from './interception.js';
 import { seenRequest, type SeenRequest } from './traffic.js';
 
 /** The server that all cases of a run use, one after another, with a proxy in front. */
@@ -12,70 +11,64 @@ export interface CaseServer {
   readonly password: string;
   /** The header that signs in as its admin. */
   readonly authorization: string;
+  /** What it is: `embedded`, or CouchDB with its version. */
+  readonly software: string;
   /** From now on this handles what goes through the proxy. */
   intercept(handle: (request: SeenRequest, forward: Forward) => Promise<Outcome>): void;
+  /** What went wrong in the proxy itself since the last call. */
+  takeProblems(): readonly string[];
   close(): Promise<void>;
 }
 
-/** Starts (or, with COUCHDB_URL, uses) a server and puts a proxy in front of it. */
+/** Starts a server (or takes the CouchDB at COUCHDB_URL) with a proxy in front of it. */
 export async function startCaseServer(): Promise<CaseServer> {
-  const own = await startDevServer();
-  const { username, password } = own.admin;
-  let handle: ((request: SeenRequest, forward: Forward) => Promise<Outcome>) | undefined;
-  const proxy = createServer((incoming, response) => {
-    const chunks: Buffer[] = [];
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-    incoming.on('end', () => {
-      const body = Buffer.concat(chunks).toString('utf8');
-      const forward: Forward = async (other = body) => {
-        const headers = new Headers(incoming.headers as Record<string, string>);
-        for (const name of ['host', 'connection', 'content-length', 'accept-encoding']) headers.delete(name);
-        const method = incoming.method ?? 'GET';
-        const answer = await fetch(own.url + (incoming.url ?? '/'), {
-          method,
-          headers,
-          ...(other === '' || method === 'GET' || method === 'HEAD' ? {} : { body: other }),
-        });
-        return { status: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.text() };
-      };
-      const seen = seenRequest(incoming.method ?? 'GET', incoming.url ?? '/', body);
-      (handle === undefined ? forward() : handle(seen, forward)).then(
-        (outcome) => {
-          if ('networkError' in outcome) incoming.socket.destroy();
-          else {
-            const headers = Object.fromEntries(
-              Object.entries(outcome.headers).filter(
-                ([name]) =>
-                  !['content-length', 'transfer-encoding', 'connection', 'keep-alive', 'content-encoding'].includes(
-                    name,
-                  ),
-              ),
-            );
-            response.writeHead(outcome.status, headers).end(outcome.body);
-          }
-        },
-        (error: unknown) => {
-          console.error(error);
-          incoming.socket.destroy();
-        },
-      );
-    });
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-  const port = (proxy.address() as { port: number }).port;
+  const { url, directUrl, proxy, admin, software, isEmbedded, close } = await serverUnderTest();
+  const { username, password } = admin;
+  let stop = (): void => undefined;
+  let seenErrors = 0;
   return {
-    url: own.url,
-    proxyUrl: `http://127.0.0.1:${String(port)}`,
+    url: directUrl,
+    proxyUrl: url,
     username,
     password,
     authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,
-    intercept: (next) => {
-      handle = next;
+    software: isEmbedded ? 'the embedded server' : `CouchDB ${software.version}`,
+    intercept(handle) {
+      stop();
+      stop = proxy.intercept((request, forward) => through(request, forward, handle));
     },
-    close: async () => {
-      proxy.close();
-      proxy.closeAllConnections();
-      await own.close();
+    takeProblems() {
+      const fresh = proxy.errors().slice(seenErrors);
+      seenErrors += fresh.length;
+      return fresh.map((error) => `the fault proxy: ${error instanceof Error ? error.message : String(error)}`);
     },
+    close,
   };
+}
+
+async function through(
+  request: ProxyRequest,
+  forward: (change?: { body: string }) => Promise<UpstreamAnswer>,
+  handle: (request: SeenRequest, forward: Forward) => Promise<Outcome>,
+): Promise<ProxyAnswer> {
+  const trueAnswers = new Map<Answer, UpstreamAnswer>();
+  const outcome = await handle(
+    seenRequest(request.method, request.url, request.body.toString('utf8')),
+    async (body) => {
+      const whole = await forward(body === undefined ? undefined : { body });
+      const answer = { status: whole.status, headers: texts(whole.headers), body: whole.body.toString('utf8') };
+      trueAnswers.set(answer, whole);
+      return answer;
+    },
+  );
+  // A refused port or an unknown name end a fetch in the same way as a reset: without an answer.
+  if ('networkError' in outcome) return { reset: true };
+  // What was not changed goes back byte by byte: an attachment is no text.
+  return trueAnswers.get(outcome) ?? outcome;
+}
+
+function texts(headers: Readonly<Record<string, string | readonly string[]>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, typeof value === 'string' ? value : value.join(', ')]),
+  );
 }

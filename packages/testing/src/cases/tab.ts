@@ -63,6 +63,7 @@ export class Tab {
     this.#alive = false;
     this.#locks.die();
     for (const timer of this.#timers) this.#browser.clock.clearTimer(timer);
+    this.#timers.clear();
     for (const end of this.#ends) end();
   }
 

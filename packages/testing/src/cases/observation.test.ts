@@ -1,0 +1,100 @@
+import type { BulkOperationStatus, ClientStatus } from '@afield/client';
+import { describe, expect, it } from 'vitest';
+import { Observation } from './observation.js';
+import type { Tab } from './tab.js';
+
+type Listener = (value: unknown) => void;
+
+/** A tab whose client shows what the test says. */
+function shown(): {
+  tab: Tab;
+  kill(): void;
+  bulk(...all: Partial<BulkOperationStatus>[]): void;
+  status(of: Partial<ClientStatus>): void;
+} {
+  const listeners: Record<string, Listener[]> = { bulkOperations$: [], status$: [], failures$: [] };
+  const subject = (name: string): object => ({ subscribe: (listener: Listener) => listeners[name]?.push(listener) });
+  const tab = {
+    alive: true,
+    client: {
+      bulkOperations$: subject('bulkOperations$'),
+      status$: subject('status$'),
+      failures$: subject('failures$'),
+    },
+  };
+  const tell = (name: string, value: unknown): void => listeners[name]?.forEach((listener) => listener(value));
+  const idle = { state: 'idle', attempts: 0 };
+  return {
+    tab: tab as unknown as Tab,
+    kill: () => (tab.alive = false),
+    bulk: (...all) =>
+      tell(
+        'bulkOperations$',
+        all.map((one) => ({ key: 'b1', state: 'queued', cursor: 0, attempts: 0, ...one })),
+      ),
+    status: (of) =>
+      tell('status$', { state: 'idle', pending: 0, unreported: 0, push: idle, pull: idle, results: idle, ...of }),
+  };
+}
+
+describe('what was observed', () => {
+  const clock = { now: 0, elapsed: () => clock.now, wall: () => 1000 + clock.now };
+  const observe = (...tabs: Tab[]): Observation => {
+    clock.now = 0;
+    const observation = new Observation(
+      clock,
+      () => ['k1', 'k2'],
+      false,
+      () => undefined,
+    );
+    for (const tab of tabs) observation.watch(tab);
+    return observation;
+  };
+
+  it('keeps states in their order and the start of each attempt', () => {
+    const { tab, bulk } = shown();
+    const seen = observe(tab);
+    bulk({ state: 'running', attempts: 1 });
+    bulk({ state: 'waiting-retry', attempts: 1 });
+    clock.now = 60_000;
+    bulk({ state: 'running', attempts: 3 });
+    bulk({ state: 'done', attempts: 3, cursor: 2 });
+    expect(seen.states).toEqual(['running', 'waiting-retry', 'running', 'done']);
+    expect(seen.attempts).toEqual([0, 60_000, 60_000]);
+    expect([seen.state, seen.endedAt, seen.doneKeys]).toEqual(['done', 60_000, ['k1', 'k2']]);
+  });
+
+  it('notes a next attempt whose time is over', () => {
+    const { tab, bulk } = shown();
+    const seen = observe(tab);
+    bulk({ state: 'waiting-retry', nextAttemptAt: 1000 });
+    seen.sample();
+    expect(seen.pastAttempts).toEqual([]);
+    clock.now = 1;
+    seen.sample();
+    expect(seen.pastAttempts).toHaveLength(1);
+  });
+
+  it('is settled only when nothing is left to do or to send', () => {
+    const { tab, status } = shown();
+    const seen = observe(tab);
+    expect(seen.isSettled).toBe(false);
+    status({});
+    expect(seen.isSettled).toBe(true);
+    for (const busy of [{ pending: 1 }, { unreported: 1 }, { push: { state: 'waiting-retry', attempts: 0 } }]) {
+      status(busy as Partial<ClientStatus>);
+      expect(seen.isSettled).toBe(false);
+    }
+  });
+
+  it('listens to the first tab that lives', () => {
+    const [first, second] = [shown(), shown()];
+    const seen = observe(first.tab, second.tab);
+    second.bulk({ state: 'running' });
+    expect(seen.states).toEqual([]);
+    first.kill();
+    second.bulk({ state: 'done' });
+    first.bulk({ state: 'failed' });
+    expect(seen.states).toEqual(['done']);
+  });
+});

@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { uncheckedFields } from './impossible.js';
+import { takeBaseline, type Baseline } from './baseline.js';
+import { checkExpectations } from './checks.js';
+import { readCases, type Case } from './read.js';
+import { takeSteps } from './steps.js';
+import { World } from './world.js';
+import { runCase, type CaseReport } from './run.js';
+import { expectation } from './schema.js';
+import { startCaseServer, type CaseServer } from './server.js';
+
+const area = { _id: 'a1' };
+const household = { _id: 'h1', parent: area };
+const photo = { 'photo.png': { content_type: 'image/png', data: 'iVBORw0KGgo=' } };
+
+/** Two persons move, one is deleted; the first write finds the server busy. */
+const base = {
+  id: 'T01',
+  title: 'a case that passes',
+  kind: 'test',
+  set: 'HAND',
+  source: [],
+  target: 'server',
+  seed_docs: [{ _id: 'p3', type: 'person' }],
+  server_docs: [
+    { _id: 'p1', type: 'person', _attachments: photo },
+    { _id: 'p2', type: 'person', parent: area },
+    { _id: 'p3', type: 'person' },
+    { _id: 'p4', type: 'person' },
+  ],
+  operations: [
+    { key: 't-1', action: 'set-parent', id: 'p1', from: null, to: household },
+    { key: 't-2', action: 'set-parent', id: 'p2', from: household, to: null },
+    { key: 't-3', action: 'delete', id: 'p3' },
+  ],
+  faults: [
+    { at: 'request', when: { path: '/_bulk_docs', times: 2 }, do: { status: 503, body: { error: 'x', reason: 'y' } } },
+  ],
+};
+
+/** All of it is true of that case. */
+const truth = {
+  state: 'done-with-failures',
+  failed_operations: [{ key: 't-2', id: 'p2', code: 'guard_mismatch' }],
+  docs: [{ _id: 'p3', type: 'person' }],
+  server_docs: [
+    { _id: 'p1', parent: household, $present: ['_attachments'], $absent: ['contact'] },
+    { _id: 'p3', $deleted: true },
+  ],
+  untouched: ['p2'],
+  server_untouched: ['p4'],
+  server_deleted: ['p3'],
+  revs_added: { p1: 1, p2: 0, 'main:p3': 1 },
+  revs_added_max: { p1: 1 },
+  row_attempts_max: { p1: 3, p2: 0 },
+  attempts: 4,
+  attempts_max: 4,
+  attempt_offsets_s: [0, 0, 60],
+  second_attempt_between_s: [0, 1],
+  elapsed_max_s: 60,
+  requests_max: { 'POST /_bulk_docs': 4, 'POST /_bulk_docs docs': 4 },
+  observed: ['running', 'waiting-retry', 'done-with-failures'],
+  last_error_class: 'server',
+  applied_once: ['t-1', 't-3'],
+  never_done: ['t-2'],
+  enqueue_rejected: [],
+  same_rev_both_sides: [],
+  doc_count_delta: { main: -1, docs: 0 },
+  attachments: [{ id: 'p1', name: 'photo.png', data: 'iVBORw0KGgo=' }],
+  attachment_uploads: 0,
+  prototype_clean: ['seen'],
+  next_attempt_never_past: true,
+};
+
+/** For each field something that is not true of that case. */
+const lies: Readonly<Record<string, readonly unknown[]>> = {
+  state: ['done'],
+  failed_operations: [
+    [],
+    [{ key: 't-2', code: 'missing' }],
+    [{ key: 't-1', code: 'guard_mismatch' }],
+    [{ key: 't-2', code_in: ['missing', 'forbidden'] }],
+    [...truth.failed_operations, { key: 't-1' }],
+  ],
+  docs: [[{ _id: 'p1' }], [{ _id: 'p3', type: 'place' }]],
+  server_docs: [
+    [{ _id: 'p1', parent: area }],
+    [{ _id: 'p1', parent: { ...household, more: 1 } }],
+    [{ _id: 'p1', $deleted: true }],
+    [{ _id: 'p1', $absent: ['parent'] }],
+    [{ _id: 'p1', $present: ['contact'] }],
+    [{ _id: 'p3' }],
+  ],
+  server_users: [[{ _id: 'org.couchdb.user:basil' }]],
+  untouched: [['p1']],
+  server_untouched: [['p3']],
+  server_deleted: [[], ['p3', 'p4']],
+  revs_added: [{ p1: 0 }, { p1: 2 }, { 'main:p3': 0 }],
+  revs_added_max: [{ p1: 0 }],
+  row_attempts_max: [{ p1: 2 }],
+  attempts: [3, 5],
+  attempts_max: [3],
+  attempt_offsets_s: [
+    [0, 0, 120],
+    [0, 0, 60, 60, 60, 60],
+  ],
+  second_attempt_between_s: [[1, 60]],
+  attempts_after_wake_max: [9],
+  elapsed_max_s: [59],
+  requests_max: [{ 'POST /_bulk_docs': 3 }, { 'POST /_bulk_docs docs': 3 }],
+  observed: [['waiting-auth'], ['waiting-retry', 'queued']],
+  last_error_class: ['network'],
+  applied_once: [['t-2']],
+  never_done: [['t-1']],
+  enqueue_rejected: [['t-1']],
+  same_rev_both_sides: [['p1']],
+  doc_count_delta: [0, { docs: -1 }],
+  attachments: [[{ id: 'p1', name: 'photo.png', data: 'AAAA' }], [{ id: 'p2', name: 'photo.png', data: 'AAAA' }]],
+  attachment_uploads: [1],
+  prototype_clean: [['toString']],
+};
+
+let server: CaseServer;
+let world: World;
+let baseline: Baseline;
+beforeAll(async () => {
+  server = await startCaseServer();
+  world = new World(caseWith({}), server, `test-${String(process.pid)}`);
+  await world.open();
+  baseline = await takeBaseline(world);
+  await takeSteps(world);
+});
+afterAll(async () => {
+  await world.close();
+  await world.drop();
+  await server.close();
+});
+
+function caseWith(changes: object): Case {
+  const [only] = readCases(JSON.stringify({ ...base, expect: truth, ...changes }), 'T01.json');
+  if (only === undefined) throw new Error('no case');
+  return only;
+}
+
+function run(changes: object): Promise<CaseReport> {
+  return runCase(caseWith(changes), server);
+}
+
+describe('a case', () => {
+  it('passes when all it expects is so', async () => {
+    expect((await run({})).failures).toEqual([]);
+  });
+
+  it.each(Object.entries(lies).flatMap(([field, values]) => values.map((value) => [field, value] as const)))(
+    'goes red when it expects of %s: %j',
+    async (field, value) => {
+      const failures = await checkExpectations(caseWith({ expect: { [field]: value } }).expect, { world, baseline });
+      expect(failures.filter((line) => line.startsWith(field))).not.toEqual([]);
+    },
+  );
+
+  it('has no field that could not go red', () => {
+    const all = Object.keys(expectation.shape);
+    // The tolerance only widens another field; the past attempts are tested with the observation.
+    const elsewhere = ['tolerance', 'next_attempt_never_past'];
+    expect(all.filter((field) => !(field in lies) && !uncheckedFields.some((one) => one === field)).sort()).toEqual(
+      elsewhere.sort(),
+    );
+  });
+
+  it('goes red when an enqueue was refused and the case does not say so', async () => {
+    const operations = [{ key: { $text: 300 }, action: 'delete', id: 'p1' }];
+    expect((await run({ operations, expect: {} })).failures).toEqual([
+      expect.stringContaining('enqueue_rejected: expected [], but it is ["xxx'),
+    ]);
+  });
+
+  it.each([
+    [{ state: 'running' }, 'state'],
+    [{ state_in: ['running', 'idle'] }, 'state_in'],
+    [{ cause: 'QuotaExceededError' }, 'cause'],
+    [{ done_keys: ['t-1'] }, 'done_keys'],
+    [{ requests_max: { 'POST /_bulk_docs': 1 } }, 'requests_max'],
+  ])('goes red at a step check that is not so: %j', async (check, field) => {
+    const steps = [{ do: 'enqueue-all' }, { do: 'start' }, { do: 'check', ...check }, { do: 'settle' }];
+    const { failures } = await run({ steps, expect: {} });
+    expect(failures.map((line) => line.split(': ').slice(0, 2))).toEqual([['step 3, check', field]]);
+  });
+
+  it('names what it did not check, and what it cannot run', async () => {
+    expect((await run({ expect: { events: {}, index: {} } })).unchecked).toEqual(['events', 'index']);
+    expect((await run({ steps: [{ do: 'wipe' }] })).impossible).toBe('step wipe');
+  });
+
+  it('fails on an unhandled rejection and on an uncaught error', async () => {
+    const running = run({ expect: {} });
+    void Promise.reject(new Error('forgotten'));
+    expect((await running).failures.join()).toContain('unhandled rejection: Error: forgotten');
+  });
+});
