@@ -7,6 +7,7 @@ import {
   insertDatabaseSteps,
   type CouchFiles,
   type CouchRequest,
+  type ErrorMiddleware,
   type Middleware,
 } from './express-pouchdb.js';
 import { keepSentHistory } from './history.js';
@@ -27,6 +28,8 @@ export interface CouchAppOptions extends CouchFiles {
 /** Lists of the whole server, which CouchDB 3 shows to admins only. */
 const adminLists = new Set(['_all_dbs', '_dbs_info']);
 
+const noDatabase: CouchError = { status: 404, error: 'not_found', reason: 'Database does not exist.' };
+
 const nobody: Caller = { name: null, roles: [] };
 
 /** Builds the handler of a CouchDB-compatible server: express-pouchdb, with what it lacks in front and behind. */
@@ -34,6 +37,7 @@ export function createCouchApp(options: CouchAppOptions): (request: IncomingMess
   const app = createExpressPouch(options);
   const welcome = welcomeBody();
   insertDatabaseSteps(app, serverAdminGate, databaseGate(options.defaultSecurity));
+  app.use(answerError);
   return (request, response) => {
     for (const [name, value] of Object.entries(corsHeaders(request.headers.origin))) response.setHeader(name, value);
     if (isPreflight(request)) return answerPreflight(request, response);
@@ -61,7 +65,7 @@ function refusalBeforeRouting(method: string, segments: readonly string[]): Couc
   if (method === 'PUT' && segments.length === 1) return databaseNameError(name);
   const isDatabase = !name.startsWith('_');
   if (isInternalDatabase(name) || (isDatabase && databaseNameError(name) !== undefined)) {
-    return { status: 404, error: 'not_found', reason: 'Database does not exist.' };
+    return noDatabase;
   }
   return undefined;
 }
@@ -85,12 +89,28 @@ function welcomeBody(): unknown {
   };
 }
 
-/** Creating and deleting databases is for server admins; express-pouchdb never answers who is none. */
+/** An error that no route handled is answered in JSON; Express would answer a page. */
+const answerError: ErrorMiddleware = (error, _request, response, next) => {
+  if (response.headersSent) return next(error);
+  const status = isRecord(error) && typeof error['status'] === 'number' ? error['status'] : 500;
+  const reason = error instanceof Error ? error.message : String(error);
+  sendJson(response, status, { error: status === 400 ? 'bad_request' : 'unknown_error', reason });
+};
+
+/**
+ * Creating and deleting databases is for server admins; express-pouchdb never answers who is none. And it deletes what
+ * doesn't exist.
+ */
 const serverAdminGate: Middleware = (request, response, next) => {
-  const createsOrDeletes = request.method === 'PUT' || request.method === 'DELETE';
-  const isDatabase = pathSegments(request.url ?? '/').length === 1;
-  if (!createsOrDeletes || !isDatabase || isServerAdmin(callerOf(request))) return next();
-  sendJson(response, notServerAdmin.status, notServerAdmin.body);
+  const { method, PouchDB } = request;
+  const [name = '', ...rest] = pathSegments(request.url ?? '/');
+  if (rest.length > 0 || (method !== 'PUT' && method !== 'DELETE')) return next();
+  if (!isServerAdmin(callerOf(request))) return sendJson(response, notServerAdmin.status, notServerAdmin.body);
+  if (method === 'PUT' || PouchDB === undefined) return next();
+  PouchDB.allDbs().then((names) => {
+    if (names.includes(name)) return next();
+    sendJson(response, noDatabase.status, errorBody(noDatabase));
+  }, next);
 };
 
 /** Runs once the database of a request is open: who may not use it goes no further. */
@@ -103,6 +123,7 @@ function databaseGate(defaultSecurity: DefaultSecurity): Middleware {
       const security = securityInForce(stored, defaultSecurity);
       const refusal = databaseRefusal(request, security);
       if (refusal !== undefined) return sendJson(response, refusal.status, errorBody(refusal));
+      takeDocumentIds(request);
       if (isSecurityRead(request)) return sendJson(response, 200, security);
       next();
     }, next);
@@ -116,8 +137,7 @@ function databaseRefusal(request: CouchRequest, security: SecurityObject): Couch
     const refusal = membershipError(callerOf(request), security);
     if (refusal !== undefined) return refusal;
   }
-  const query = new URL(request.url ?? '/', 'http://localhost').searchParams;
-  if (segments[1] === '_changes' && query.get('filter') === '_selector') {
+  if (segments[1] === '_changes' && request.query?.['filter'] === '_selector') {
     return {
       status: 400,
       error: 'bad_request',
@@ -125,6 +145,11 @@ function databaseRefusal(request: CouchRequest, security: SecurityObject): Couch
     };
   }
   return undefined;
+}
+
+/** The list of ids is a filter of its own in PouchDB; it would look for a design document of that name. */
+function takeDocumentIds({ query }: CouchRequest): void {
+  if (query?.['filter'] === '_doc_ids') delete query['filter'];
 }
 
 function isSecurityRead(request: CouchRequest): boolean {
@@ -141,6 +166,7 @@ function rewriteAnswer(request: CouchRequest, response: ServerResponse, segments
   const end = response.end.bind(response) as (...given: unknown[]) => ServerResponse;
   response.end = ((...given: unknown[]) => {
     const [chunk] = given;
+    tidyCookies(request, response, segments);
     const answer = parseAnswer(response, chunk);
     if (answer === undefined) return end(...given);
     const caller = callerOf(request);
@@ -153,6 +179,19 @@ function rewriteAnswer(request: CouchRequest, response: ServerResponse, segments
     response.setHeader('content-length', body.length);
     return end(body);
   }) as ServerResponse['end'];
+}
+
+/**
+ * Only signing in and out sets a cookie. express-pouchdb renews it with every answer, so that one which was on its way
+ * during a sign-out would sign in again.
+ */
+function tidyCookies({ method }: CouchRequest, response: ServerResponse, segments: readonly string[]): void {
+  const cookies = response.headersSent ? undefined : response.getHeader('set-cookie');
+  if (cookies === undefined) return;
+  response.removeHeader('set-cookie');
+  const signsInOrOut = segments[0] === '_session' && (method === 'POST' || method === 'DELETE');
+  const last = [cookies].flat().at(-1);
+  if (signsInOrOut && last !== undefined) response.setHeader('set-cookie', last);
 }
 
 const notServerAdmin = { status: 401, body: { error: 'unauthorized', reason: 'You are not a server admin.' } };

@@ -84,20 +84,18 @@ export async function startDevServer(options: DevServerOptions = {}): Promise<De
 }
 
 function startThread(order: ServerOrder): Worker {
-  const isSource = import.meta.url.endsWith('.ts');
-  const file = new URL(isSource ? './thread.ts' : './thread.js', import.meta.url);
   // The thread's own output (a log call in a design document, for example) stays out of the output of tests.
-  return new Worker(file, {
-    workerData: order,
-    stdout: true,
-    stderr: true,
-    execArgv: isSource ? typescriptLoader() : [],
-  });
+  const options = { workerData: order, stdout: true, stderr: true, execArgv: [] };
+  if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./thread.js', import.meta.url), options);
+  return new Worker(typescriptThread(), { ...options, eval: true });
 }
 
 /** Only for our own tests, which run the TypeScript files as they are. */
-function typescriptLoader(): string[] {
-  return ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href];
+function typescriptThread(): string {
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx/package.json'));
+  const loader = new URL('dist/esm/api/index.mjs', tsx).href;
+  const thread = new URL('./thread.ts', import.meta.url).href;
+  return `import(${JSON.stringify(loader)}).then(({ register }) => { register(); return import(${JSON.stringify(thread)}); });`;
 }
 
 function collectProblems(thread: Worker, onProblem: ((reason: string) => void) | undefined): string[] {

@@ -7,11 +7,22 @@ import type { SecurityObject } from './security.js';
 /** A request inside express-pouchdb, with what its own middleware puts there. */
 export interface CouchRequest extends IncomingMessage {
   readonly db?: WritingDatabase & { getSecurity(): Promise<SecurityObject> };
+  /** Parsed query; values that are JSON are parsed, too. */
+  readonly query?: Record<string, unknown>;
+  readonly PouchDB?: { allDbs(): Promise<readonly string[]> };
   readonly couchSession?: { readonly userCtx: Caller };
 }
 
 /** A step of an Express application. */
 export type Middleware = (request: CouchRequest, response: ServerResponse, next: (error?: unknown) => void) => void;
+
+/** The step that turns what earlier ones threw into an answer; Express knows it by its four parameters. */
+export type ErrorMiddleware = (
+  error: unknown,
+  request: CouchRequest,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
 
 interface Layer {
   readonly route?: { readonly path: unknown; readonly methods: Record<string, boolean> };
@@ -20,7 +31,7 @@ interface Layer {
 /** The part of an Express 4 application that we use. */
 export interface ExpressApplication {
   (request: IncomingMessage, response: ServerResponse): void;
-  use(middleware: Middleware): void;
+  use(middleware: Middleware | ErrorMiddleware): void;
   readonly _router: { readonly stack: Layer[] };
 }
 
