@@ -5,7 +5,7 @@ import { takeBaseline } from './dist/cases/baseline.js';
 import { takeSteps } from './dist/cases/steps.js';
 const server = await startCaseServer();
 for (const name of process.argv.slice(2)) {
-  for (const c of readCases(await readFile(`/work/shared/cases/${name.split('/')[0]}.json`, 'utf8'), name)) {
+  for (const c of readCases(await readFile(`${process.env.DIR??"/work/shared/cases"}/${name.split('/')[0]}.json`, 'utf8'), name)) {
     if (name.includes('/') && c.name !== name) continue;
     const w = new World(c, server, 'dbg' + Math.floor(Math.random() * 1e6));
     await w.open();

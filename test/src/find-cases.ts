@@ -6,6 +6,8 @@ import { readCases, type Case } from '@afield/testing';
 /** Cases with their variants, as found, and the names of all of them before the choice by name. */
 export interface FoundCases {
   readonly folder: string;
+  /** Whether it is the usual folder, the one that `test/pending.json` is about. */
+  readonly isOurs: boolean;
   readonly chosen: readonly Case[];
   readonly allNames: ReadonlySet<string>;
 }
@@ -28,7 +30,7 @@ export async function findCases(
   const missing = names.find((name) => !all.some((one) => isNamed(one, name)));
   if (missing !== undefined) throw new Error(`no case is called ${missing}`);
   const chosen = names.length === 0 ? all : all.filter((one) => names.some((name) => isNamed(one, name)));
-  return { folder: place, chosen, allNames: new Set(all.map((one) => one.name)) };
+  return { folder: place, isOurs: folder === undefined, chosen, allNames: new Set(all.map((one) => one.name)) };
 }
 
 /** Reads `test/pending.json`: the name of a case or variant, and why it cannot pass yet. */

@@ -89,7 +89,9 @@ const checks: Checks = {
   never_done: (expected, { world }) =>
     expected.filter((key) => world.observation.shownDone.has(key)).map((key) => `never_done: ${key} was shown as done`),
   enqueue_rejected: (expected, { world }) =>
-    differs('enqueue_rejected', [...expected].sort(), [...world.rejectedKeys].sort()),
+    differs('enqueue_rejected', [...expected].sort(), [...world.rejectedKeys].sort()).map((line) =>
+      [line, ...world.rejections].join('; '),
+    ),
   same_rev_both_sides: async (expected, { world }) => {
     const wrong: string[] = [];
     for (const id of expected) {

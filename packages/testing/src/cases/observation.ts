@@ -14,7 +14,7 @@ export class Observation {
   readonly pushAttempts: AttemptTime[] = [];
   /** Keys that were ever shown as done. */
   readonly shownDone = new Set<string>();
-  /** Moments at which a next attempt was shown whose time was over. */
+  /** Moments at which a next attempt was newly shown whose time was over already. */
   readonly pastAttempts: string[] = [];
   lastErrorClass: string | undefined;
   bulkOperations: readonly BulkOperationStatus[] = [];
@@ -26,6 +26,7 @@ export class Observation {
   readonly #counted = new Map<string, number>();
   readonly #stateOf = new Map<string, string>();
   readonly #cursors = new Map<string, number>();
+  readonly #nextAttempts = new Map<string, number | undefined>();
 
   constructor(
     private readonly now: { elapsed(): number; wall(): number },
@@ -37,6 +38,7 @@ export class Observation {
   /** Sees what this tab shows; of several tabs the first that lives counts. */
   watch(tab: Tab): void {
     this.#tabs.push(tab);
+    this.#nextAttempts.clear();
     const ifFirst =
       <T>(see: (value: T) => void) =>
       (value: T): void => {
@@ -88,22 +90,27 @@ export class Observation {
   /** To be called when the world is at rest. */
   sample(): void {
     for (const key of this.doneKeys) this.shownDone.add(key);
-    for (const one of this.bulkOperations) {
-      const late = one.nextAttemptAt !== undefined && one.nextAttemptAt < this.now.wall();
-      if (late && one.state === 'waiting-retry')
-        this.pastAttempts.push(`${one.key} at ${String(this.now.elapsed())} ms`);
-    }
   }
 
   #seeBulkOperations(all: readonly BulkOperationStatus[]): void {
     this.bulkOperations = all;
     for (const one of all) {
+      this.#seeNextAttempt(one);
       this.#countAttempts(one.key, one.attempts, this.attempts);
       if (one.lastError !== undefined) this.lastErrorClass = one.lastError.class;
       if (this.#stateOf.get(one.key) !== one.state) this.#show(one.state);
       this.#stateOf.set(one.key, one.state);
     }
     this.#seeEnd();
+  }
+
+  /** A time that is newly shown must not be over; one that was right may pass by while the device sleeps. */
+  #seeNextAttempt({ key, nextAttemptAt }: BulkOperationStatus): void {
+    const isNew = this.#nextAttempts.get(key) !== nextAttemptAt;
+    if (isNew && nextAttemptAt !== undefined && nextAttemptAt < this.now.wall()) {
+      this.pastAttempts.push(`${key} at ${String(this.now.elapsed())} ms`);
+    }
+    this.#nextAttempts.set(key, nextAttemptAt);
   }
 
   #seeStatus(status: ClientStatus): void {

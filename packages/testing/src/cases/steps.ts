@@ -72,7 +72,10 @@ async function enqueue(world: World, operations: readonly Operation[]): Promise<
   world.queued.set(key, keys);
   tab.client.enqueue({ target: world.given.target, key, actions: parts(operations) }).then(
     () => world.moments.reach('after-enqueue', { tab }),
-    () => world.rejectedKeys.push(...keys),
+    (error: unknown) => {
+      world.rejectedKeys.push(...keys);
+      world.rejections.push(String(error));
+    },
   );
   await allDueNow(world);
 }

@@ -30,6 +30,8 @@ export class World {
   /** Keys of the operations of each bulk operation, by the bulk operation's key. */
   readonly queued = new Map<string, readonly string[]>();
   readonly rejectedKeys: string[] = [];
+  /** What the refused calls of enqueue said. */
+  readonly rejections: string[] = [];
   /** Revisions that other actors added, by document. */
   readonly foreignEdits = new Map<string, number>();
   /** When the first client was started, on the harness's watch. */
@@ -162,7 +164,10 @@ export class World {
     const left: string[] = [];
     for (const tab of this.tabs) {
       if (!tab.alive) continue;
-      await tab.client.close();
+      let closed = false;
+      void tab.client.close().then(() => (closed = true));
+      await this.inFlight.rest();
+      if (!closed) left.push(`close() of tab ${String(tab.number)} did not end`);
       if (tab.timers > 0) left.push(`close() left ${String(tab.timers)} timers of tab ${String(tab.number)}`);
     }
     if (this.connectivity.listeners > 0) left.push(`close() left ${String(this.connectivity.listeners)} listeners`);
