@@ -46,7 +46,7 @@ async function runAll(reports, executablePath) {
   const cases = join(reports, 'cases.json');
   counts.push(
     await counted('case files', cases, countCases, () =>
-      run([...pnpm(), '--silent', '--filter', '@afield/test', 'run', 'cases', '--', '--json', cases]),
+      run([...pnpm(), '--silent', '--filter', '@afield/test', 'run', 'cases', '--json', cases]),
     ),
   );
   await buildPage();

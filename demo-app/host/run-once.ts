@@ -81,7 +81,7 @@ async function doTheJob(
   claims: Claims,
   say: (line: string) => void,
 ): Promise<{ result: Omit<OnceResult, 'seconds'> }> {
-  page.on('pageerror', (error) => claims.that(false, `the page threw ${error.message}`));
+  page.on('pageerror', (error) => claims.that(false, `the page threw ${error.stack ?? error.message}`));
   const device = new Device(page);
   const isSmall = files.some((file) => file.startsWith(sampleFolder));
   await device.open(isSmall ? `${demo.address}?batchSize=2` : demo.address);

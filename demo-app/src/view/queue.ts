@@ -20,7 +20,7 @@ function transfer(name: string, title: string, transfer: TransferStatus, now: nu
     <dt>${title}</dt>
     <dd>
       ${badge(words)} ${waiting(transfer.attempt, transfer.nextAttemptAt, transfer.lastError, now)}
-      <p class="detail">${count(transfer.transferred, 'brought over', 'brought over')}</p>
+      <p class="detail">${count(transfer.transferred, 'brought over so far', 'brought over so far')}</p>
     </dd>
   </div>`;
 }
@@ -39,7 +39,8 @@ export function queuePanel(state: ViewState): TemplateResult {
 
 function bulkOperation(bulk: BulkOperationStatus, state: ViewState): TemplateResult {
   const words = state.status ? wordsOfBulk(bulk, state.status.push) : { text: bulk.state, mood: 'busy' as const };
-  const title = bulk.actions.map(wordsOfAction).join(', then ').toLowerCase();
+  const [first = '', ...later] = bulk.actions.map(wordsOfAction);
+  const title = [first, ...later.map((name) => name.toLowerCase())].join(', then ');
   return html`<li class="card" data-bulk=${bulk.id} data-state=${bulk.state}>
     <header>
       <h3>#${bulk.sequence} ${title}</h3>

@@ -213,7 +213,7 @@ function page(state: ViewState, actions: Actions): TemplateResult {
             ${state.notice} <button @click=${() => actions.dismissNotice()}>Close</button>
           </p>`
     }
-    <nav aria-label="Parts of the page">
+    <nav aria-label="Parts of the page" data-tab=${state.tab}>
       ${tabButton('places', 'Places', undefined, state, actions)}
       ${tabButton('queue', 'Queue', state.status?.pending, state, actions)}
       ${tabButton('failures', 'Failed', state.failures.length, state, actions)}
