@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { runCase, startCaseServer } from '@afield/testing';
 import { findCases, readPending } from './find-cases.js';
@@ -30,7 +31,8 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const { passed, failures } = summary;
   if (json !== undefined) {
-    await writeFile(json, `${JSON.stringify({ passed, failed: failures.length, failures }, null, 2)}\n`);
+    const file = resolve(process.env['INIT_CWD'] ?? '.', json);
+    await writeFile(file, `${JSON.stringify({ passed, failed: failures.length, failures }, null, 2)}\n`);
   }
   return failures.length === 0 ? 0 : 1;
 }
