@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { connect } from 'node:net';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
 import { request } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { networkError, send, type Received } from '../fixtures/client.js';
@@ -96,6 +97,25 @@ describe('passing on', () => {
     expect(Buffer.from(first?.value ?? []).toString()).toContain('"id":"a"');
     gone.abort();
     expect((await send('GET', `${url}/a`)).status).toBe(200);
+  });
+
+  it('passes the head on before there is a body, and ends the request behind when the client goes', async () => {
+    let leave: () => void = () => undefined;
+    const left = new Promise<void>((resolve) => (leave = resolve));
+    const silent = createServer((incoming, answer) => {
+      incoming.socket.once('close', leave);
+      answer.writeHead(200, { 'x-feed': 'open' }).flushHeaders();
+    });
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const upstream = `http://127.0.0.1:${String((silent.address() as AddressInfo).port)}`;
+    const own = await startFaultProxy({ upstream });
+    const gone = new AbortController();
+    const feed = await fetch(`${own.url}/main/_changes`, { signal: gone.signal });
+    expect(feed.headers.get('x-feed')).toBe('open');
+    gone.abort();
+    await left;
+    await own.close();
+    silent.close();
   });
 
   it('answers preflights itself and adds CORS to true answers and to faults', async () => {
