@@ -125,6 +125,7 @@ class AfieldClient implements Client {
       clock,
       gate: this.#gate,
       batchSize: options.batchSize ?? 100,
+      otherRunnerMs: (options.requestTimeoutS ?? 60) * 2000,
       lease: environment.newId(),
       handlerFetch: (input, init) => requests.handlerFetch(input, init),
       closed: this.#closing.signal,
@@ -238,7 +239,8 @@ class AfieldClient implements Client {
     await this.#opening?.catch(() => undefined);
     await this.#leading?.catch(() => undefined);
     await Promise.all([this.#runner.idle(), this.#results?.idle(), this.#replication?.close()]);
-    await Promise.all([this.#queuePouch.close(), this.documents.close()]);
+    // A handle that is closed already is what is wanted: handles of one database share their connection.
+    await Promise.allSettled([this.#queuePouch.close(), this.documents.close()]);
     for (const subject of [this.#bulkOperations, this.#status, this.#failed]) subject.complete();
   }
 

@@ -4,8 +4,6 @@ import { notBefore } from './retry-after.js';
 /** An answer of a server, read to its end. */
 export interface Answer {
   readonly status: number;
-  /** Whether the browser followed a redirect on the way. */
-  readonly redirected: boolean;
   header(name: string): string | null;
   readonly text: string;
 }

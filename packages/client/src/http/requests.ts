@@ -143,7 +143,6 @@ export class Requests {
       const text = await response.text();
       return {
         status: response.status,
-        redirected: response.redirected,
         header: (name) => response.headers.get(name),
         text,
       };

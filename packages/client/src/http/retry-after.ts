@@ -8,8 +8,14 @@ export function notBefore(retryAfter: string | null, date: string | null, nowWal
   if (retryAfter === null) return 0;
   const text = retryAfter.trim();
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, mostMs);
-  const until = Date.parse(text);
-  if (Number.isNaN(until)) return 0;
-  const answeredAt = date === null ? NaN : Date.parse(date);
-  return Math.min(Math.max(until - (Number.isNaN(answeredAt) ? nowWall : answeredAt), 0), mostMs);
+  const until = httpDate(text);
+  if (until === undefined) return 0;
+  const answeredAt = date === null ? undefined : httpDate(date);
+  return Math.min(Math.max(until - (answeredAt ?? nowWall), 0), mostMs);
+}
+
+/** `Date.parse` alone takes nearly anything for a date, `-5` too. */
+function httpDate(text: string): number | undefined {
+  const time = /^[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(time) ? undefined : time;
 }

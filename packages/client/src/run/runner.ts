@@ -35,6 +35,8 @@ export interface RunnerParts {
   readonly clock: Clock;
   readonly gate: Gate;
   readonly batchSize: number;
+  /** How long another runner may be busy with one attempt before it counts as gone. Milliseconds. */
+  readonly otherRunnerMs: number;
   /** The name of this run of the client: whoever takes a bulk operation over writes another one into its header. */
   readonly lease: string;
   readonly handlerFetch: typeof fetch;
@@ -392,10 +394,16 @@ export class Runner {
     return kept;
   }
 
-  /** Someone else has written the header: it is read again, and the attempt does not count. */
+  /**
+   * Someone else has written the header: it is read again, and the attempt does not count. Another runner gets the
+   * time that its attempt may need; only a header that stays as it is so long is taken over.
+   */
   async #refresh(sequence: number): Promise<void> {
+    const { queue, clock, lease, closed, otherRunnerMs } = this.#parts;
     this.#started.delete(sequence);
-    await this.#parts.queue.refresh(sequence);
+    const header = await queue.refresh(sequence);
+    const isForeign = header.lease !== null && header.lease !== lease && !endStates.has(header.state);
+    if (isForeign && !closed.aborted) this.#wait(header, beginWait(clock, otherRunnerMs));
     this.#parts.changed();
   }
 }

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { RetryPolicy } from './policy.js';
+import { rampOfR2, withJitter } from './ramp.js';
+
+describe('the ramp', () => {
+  it('R2 attempts start 0, 0, 60, 180, 360, 600, 900, 1200, 1500 seconds after the first one', () => {
+    const starts = [0];
+    for (let failures = 1; failures <= 8; failures++) {
+      starts.push((starts[failures - 1] ?? 0) + rampOfR2(failures) / 1000);
+    }
+    expect(starts).toEqual([0, 0, 60, 180, 360, 600, 900, 1200, 1500]);
+  });
+
+  it('R1 R2 stays at five minutes for ever: there is no last try', () => {
+    expect(rampOfR2(1_000_000)).toBe(300_000);
+  });
+
+  it('R2 jitter is added after the cap, up to its share', () => {
+    expect(withJitter(300_000, 0.2, 0)).toBe(300_000);
+    expect(withJitter(300_000, 0.2, 0.999999)).toBeGreaterThan(359_900);
+    expect(withJitter(300_000, 0, 0.9)).toBe(300_000);
+  });
+
+  it.each([-5, 0, NaN, Infinity, -Infinity])(
+    'R2 a ramp of the app that says %d makes no loop without delay',
+    (value) => {
+      const policy = new RetryPolicy(
+        () => value,
+        0,
+        () => 0,
+      );
+      for (const failures of [2, 3, 50]) {
+        const { delayMs } = policy.delay(failures, 0);
+        expect(delayMs).toBeGreaterThanOrEqual(1000);
+        expect(delayMs).toBeLessThanOrEqual(300_000);
+      }
+    },
+  );
+
+  it('R2 a ramp of the app that throws is replaced by the ramp', () => {
+    const policy = new RetryPolicy(
+      () => {
+        throw new Error('made up');
+      },
+      0,
+      () => 0,
+    );
+    expect(policy.delay(3, 0).delayMs).toBe(120_000);
+  });
+
+  it('R13 is never before what the server asked for', () => {
+    const policy = new RetryPolicy(rampOfR2, 0, () => 0);
+    expect(policy.delay(1, 120_000)).toEqual({ delayMs: 120_000, notBeforeMs: 120_000 });
+    expect(policy.delay(6, 120_000).delayMs).toBe(300_000);
+  });
+});

@@ -1,0 +1,121 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ManualClock } from './manual-clock.fixture.js';
+import { Scheduler } from './scheduler.js';
+import { beginWait, remaining, resumeWait } from './wait.js';
+
+const minute = 60_000;
+const day = 24 * 60 * minute;
+
+describe('the scheduler', () => {
+  let clock: ManualClock;
+  let scheduler: Scheduler;
+  let ran: string[];
+  const wait = (key: string, delayMs: number, notBeforeMs = 0): void => {
+    scheduler.wait(key, beginWait(clock, delayMs, notBeforeMs), () => ran.push(key));
+  };
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    scheduler = new Scheduler(clock, () => 0);
+    ran = [];
+  });
+
+  it('runs what is due, once, in one timer for all', () => {
+    wait('a', 5 * minute);
+    wait('b', minute);
+    expect(clock.timers).toBe(1);
+    clock.advance(minute - 1);
+    expect(ran).toEqual([]);
+    clock.advance(1);
+    expect(ran).toEqual(['b']);
+    clock.advance(4 * minute);
+    expect(ran).toEqual(['b', 'a']);
+    expect(clock.timers).toBe(0);
+  });
+
+  it('R18 is due when the monotonic clock shows it, although the wall clock went back two days', () => {
+    wait('a', 2 * minute);
+    clock.jumpWall(-2 * day);
+    clock.advance(2 * minute);
+    expect(ran).toEqual(['a']);
+  });
+
+  it('R18 is due when the wall clock shows it, although timers stood still', () => {
+    wait('a', 5 * minute);
+    clock.sleep(6 * minute);
+    clock.advance(minute);
+    expect(ran).toEqual(['a']);
+  });
+
+  it('R18 never shows a due time further ahead than the delay', () => {
+    wait('a', 3 * minute);
+    clock.jumpWall(-365 * day);
+    expect(scheduler.dueAt('a')).toBe(clock.wall() + 3 * minute);
+  });
+
+  it('R14 an event makes everything due, once', () => {
+    wait('a', 5 * minute);
+    wait('b', 2 * minute);
+    scheduler.wake();
+    scheduler.wake();
+    clock.advance(0);
+    expect(ran.sort()).toEqual(['a', 'b']);
+    clock.advance(10 * minute);
+    expect(ran).toHaveLength(2);
+  });
+
+  it('R13 R14 an event never shortens what the server asked for', () => {
+    wait('a', 2 * minute, 2 * minute);
+    clock.advance(30_000);
+    scheduler.wake();
+    clock.advance(minute);
+    expect(ran).toEqual([]);
+    clock.advance(30_000);
+    expect(ran).toEqual(['a']);
+  });
+
+  it('R2 R14 an event starts a retry within two seconds, spread over one', () => {
+    scheduler = new Scheduler(clock, () => 999);
+    wait('a', 5 * minute);
+    scheduler.wake();
+    expect(ran).toEqual([]);
+    clock.advance(1000);
+    expect(ran).toEqual(['a']);
+  });
+
+  it('R14 an event makes nothing later than it was', () => {
+    scheduler = new Scheduler(clock, () => 999);
+    wait('a', 100);
+    scheduler.wake();
+    clock.advance(100);
+    expect(ran).toEqual(['a']);
+  });
+
+  it('R14 a timer that fires far too late wakes everything: the device slept', () => {
+    wait('a', minute);
+    wait('b', 300 * minute);
+    clock.sleep(10 * minute);
+    clock.advance(minute);
+    expect(ran).toEqual(expect.arrayContaining(['a', 'b']));
+  });
+
+  it('leaves no timer when it is closed', () => {
+    wait('a', minute);
+    scheduler.close();
+    wait('b', minute);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('a stored waiting time', () => {
+  it('R18 after a restart is clamped to nothing … the whole delay', () => {
+    const clock = new ManualClock();
+    const stored = { delayMs: 3 * minute, setAt: clock.wall(), notBeforeMs: 0 };
+    clock.jumpWall(minute);
+    expect(remaining(clock, resumeWait(clock, stored))).toBe(2 * minute);
+    clock.jumpWall(-10 * day);
+    expect(remaining(clock, resumeWait(clock, stored))).toBe(3 * minute);
+    clock.jumpWall(30 * day);
+    expect(remaining(clock, resumeWait(clock, stored))).toBe(0);
+  });
+});
