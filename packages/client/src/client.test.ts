@@ -297,6 +297,16 @@ describe('the client', () => {
     expect(new Set(receipts.map(({ sequence }) => sequence)).size).toBe(10);
   });
 
+  it('what another tab has queued runs in the tab that leads', async () => {
+    const leader = open();
+    await seed(leader, 2);
+    const { bulkOperationId } = await leader.enqueue(paint(['d0000'], 'blue'));
+    await settled(leader, bulkOperationId);
+    const other = open({ autoStart: false });
+    const receipt = await other.enqueue(paint(['d0001'], 'blue'));
+    expect(await settled(leader, receipt.bulkOperationId)).toMatchObject({ state: 'done', applied: 1 });
+  });
+
   it('7 two runners at once do no harm: every document is changed once', async () => {
     const one = open();
     const ids = await seed(one, 500);

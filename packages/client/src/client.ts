@@ -5,7 +5,7 @@ import { Requests } from './http/requests.js';
 import { ServerDatabase } from './http/server-database.js';
 import { Session } from './http/session.js';
 import type { Client, ClientOptions, EnqueueReceipt, EnqueueRequest } from './model/client.js';
-import type { Environment } from './model/environment.js';
+import type { Channel, Environment } from './model/environment.js';
 import { AfieldError, ClientClosedError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { PouchLike } from './model/pouch.js';
@@ -68,6 +68,7 @@ class AfieldClient implements Client {
   #started: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
   #unsubscribe: (() => void) | undefined;
+  #channel: Channel | undefined;
   #leader = false;
   #dirty = false;
   #openFailures = 0;
@@ -206,6 +207,7 @@ class AfieldClient implements Client {
     );
     this.#changed();
     this.#poke();
+    this.#channel?.announce();
     return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: header.total };
   }
 
@@ -236,6 +238,7 @@ class AfieldClient implements Client {
     this.#closing.abort();
     this.#scheduler.close();
     this.#unsubscribe?.();
+    this.#channel?.close();
     await this.#opening?.catch(() => undefined);
     await this.#leading?.catch(() => undefined);
     await Promise.all([this.#runner.idle(), this.#results?.idle(), this.#replication?.close()]);
@@ -254,6 +257,9 @@ class AfieldClient implements Client {
   }
 
   async #openOnce(): Promise<string> {
+    this.#channel ??= this.#environment.channel(`afield:${this.#options.name}`, () => {
+      void this.#lookForNew();
+    });
     const storeId = await this.#queue.open(this.#environment.newId(), this.#environment.clock.wall());
     await this.#queue.load();
     await this.#reports.load();
@@ -328,6 +334,15 @@ class AfieldClient implements Client {
       });
       this.#scheduler.wait('store', beginWait(this.#environment.clock, delayMs), resolve);
     });
+  }
+
+  /** Another tab has queued something. */
+  async #lookForNew(): Promise<void> {
+    try {
+      if (await this.#queue.loadNew()) this.#poke();
+    } catch {
+      this.#environment.warn('What another tab has queued could not be read. It runs after the next start.');
+    }
   }
 
   #wakeUp(): void {

@@ -1,4 +1,5 @@
 import type { Clock, Connectivity, Environment } from './model/environment.js';
+import { broadcastChannel } from './tabs/channel.js';
 import { noLocks, webLocks } from './tabs/locks.js';
 
 /** The effects of the browser or of Node that the client uses when none are handed in. */
@@ -8,6 +9,7 @@ export function defaultEnvironment(): Environment {
     fetch: (input, init) => globalThis.fetch(input, init),
     locks: typeof navigator === 'object' && 'locks' in navigator ? webLocks(navigator.locks) : noLocks,
     connectivity: browserConnectivity,
+    channel: broadcastChannel,
     random: Math.random,
     newId: newUuid,
     warn: () => undefined,

@@ -42,7 +42,7 @@ export type {
   OperationOf,
 } from './model/handler.js';
 export type { Failure, FailureCode } from './model/failure.js';
-export type { Clock, Connectivity, Environment, Locks } from './model/environment.js';
+export type { Channel, Clock, Connectivity, Environment, Locks } from './model/environment.js';
 export type {
   DocRow,
   DocumentStore,

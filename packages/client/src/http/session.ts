@@ -41,6 +41,14 @@ export class Session {
     return this.#refused !== undefined;
   }
 
+  /** Whether a request can be sent now. If the app was never asked for credentials, it is asked, and `changed` follows. */
+  isReady(): boolean {
+    if (this.#refused !== undefined) return false;
+    if (this.#auth === undefined || this.#credentials !== undefined) return true;
+    void this.#ask('first');
+    return false;
+  }
+
   /** What to send; asks the app before the first request. Throws `SignInRequiredError` while refused. */
   async signIn(): Promise<SignIn> {
     if (this.#refused !== undefined) throw new SignInRequiredError(this.#refused);

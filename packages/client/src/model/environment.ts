@@ -14,6 +14,12 @@ export interface Locks {
   request(name: string, signal: AbortSignal, whileHeld: () => Promise<void>): Promise<void>;
 }
 
+/** Calls between the tabs of one store: nothing is said but that there is news. */
+export interface Channel {
+  announce(): void;
+  close(): void;
+}
+
 /** What the browser says about the network. */
 export interface Connectivity {
   online(): boolean;
@@ -27,6 +33,8 @@ export interface Environment {
   readonly fetch: typeof fetch;
   readonly locks: Locks;
   readonly connectivity: Connectivity;
+  /** Opens the channel of a store; `news` is called when another tab announces. */
+  readonly channel: (name: string, news: () => void) => Channel;
   /** 0 ≤ random() < 1. */
   readonly random: () => number;
   /** A new name that no one else has. */

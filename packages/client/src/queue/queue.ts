@@ -35,6 +35,8 @@ interface StoredDoc {
 export class Queue {
   readonly #db: LocalDatabase;
   readonly #headers = new Map<number, Header>();
+  /** Sequence numbers in their order; unset when one was added. */
+  #order: number[] | undefined;
   #lastSequence = 0;
   #cached: { id: string; operations: readonly StoredOperation[] } | undefined;
 
@@ -56,14 +58,21 @@ export class Queue {
   /** Reads all headers anew. */
   async load(): Promise<void> {
     for (const doc of await this.#db.range('h:', 'h:\uffff')) {
-      this.#headers.set(sequenceOf(doc._id), readAs(headerDoc, doc, 'A bulk operation'));
+      this.#keepHeader(readAs(headerDoc, doc, 'A bulk operation'));
     }
-    this.#lastSequence = Math.max(this.#lastSequence, ...this.#headers.keys());
+  }
+
+  /** Reads the headers that others have added since. Answers whether there were any. */
+  async loadNew(): Promise<boolean> {
+    const docs = await this.#db.range(headerId(this.#lastKnown() + 1), 'h:\uffff');
+    for (const doc of docs) this.#keepHeader(readAs(headerDoc, doc, 'A bulk operation'));
+    return docs.length > 0;
   }
 
   /** In the order of their sequence numbers. */
   headers(): readonly Header[] {
-    return [...this.#headers.values()].sort((a, b) => (a._id < b._id ? -1 : 1));
+    this.#order ??= [...this.#headers.keys()].sort((a, b) => a - b);
+    return this.#order.flatMap((sequence) => this.#headers.get(sequence) ?? []);
   }
 
   header(sequence: number): Header | undefined {
@@ -90,7 +99,7 @@ export class Queue {
       const rev = await this.#createHeader(doc);
       if (rev === undefined) continue;
       const stored = { ...doc, _rev: rev };
-      this.#headers.set(sequence, stored);
+      this.#keepHeader(stored);
       return stored;
     }
   }
@@ -146,14 +155,14 @@ export class Queue {
 
   /** Keeps a header as it was written. */
   remember(header: Header): void {
-    this.#headers.set(sequenceOf(header._id), header);
+    this.#keepHeader(header);
   }
 
   /** Reads a header anew from the store, and keeps it. */
   async refresh(sequence: number): Promise<Header> {
     const header = await this.readDoc(headerId(sequence), headerDoc);
     if (header === undefined) throw new AfieldError('store_unreadable', 'A bulk operation is missing in the store.');
-    this.#headers.set(sequence, header);
+    this.#keepHeader(header);
     return header;
   }
 
@@ -178,6 +187,20 @@ export class Queue {
     const { conflicts } = await this.write(docs);
     if (conflicts.size > 0)
       throw new AfieldError('store_conflict', 'Something with the same name is in the store already.');
+  }
+
+  #keepHeader(header: Header): void {
+    const sequence = sequenceOf(header._id);
+    if (!this.#headers.has(sequence)) this.#order = undefined;
+    this.#headers.set(sequence, header);
+    this.#lastSequence = Math.max(this.#lastSequence, sequence);
+  }
+
+  /** Up to here all headers are known without a gap: numbers that others took may lie between ours. */
+  #lastKnown(): number {
+    let last = this.headers()[0] === undefined ? 0 : sequenceOf(this.headers()[0]?._id ?? '');
+    while (this.#headers.has(last + 1)) last++;
+    return last;
   }
 
   async #payload(id: string): Promise<readonly StoredOperation[]> {

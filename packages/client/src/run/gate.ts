@@ -33,12 +33,11 @@ export class Gate {
   }
 
   state(): 'open' | 'waiting-auth' | 'waiting-network' {
-    if (this.#session.isRefused) return 'waiting-auth';
     if (this.#connectivity.online()) {
       this.#probing = false;
-      return 'open';
+      return this.#session.isReady() ? 'open' : 'waiting-auth';
     }
-    if (this.#probing) return 'open';
+    if (this.#probing) return this.#session.isReady() ? 'open' : 'waiting-auth';
     if (!this.#scheduler.isWaiting('probe')) {
       this.#scheduler.wait('probe', beginWait(this.#clock, probeEveryMs), () => {
         this.#probing = true;

@@ -105,6 +105,11 @@ async function deliver(
     if (row !== undefined && verdict?.kind === 'failed') final.push({ read, code: verdict.code, reason: row.reason });
     else behind.set(read.id, [...(behind.get(read.id) ?? []), read.doc._rev ?? '']);
   }
+  // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
+  const readable = groupById(reads);
+  for (const { id, rev } of wanted) {
+    if (readable.get(id)?.includes(rev) !== true) behind.set(id, [...(behind.get(id) ?? []), rev]);
+  }
   const postponed = await refusals.refused(final);
   for (const { id, doc } of postponed) behind.set(id, [...(behind.get(id) ?? []), doc._rev ?? '']);
   return {
