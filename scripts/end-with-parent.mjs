@@ -3,12 +3,6 @@
  * child ends too, so that nothing keeps a port, a lock or a processor.
  */
 import { isMainThread } from 'node:worker_threads';
+import { endWithParent } from './parents.mjs';
 
 if (isMainThread) endWithParent();
-
-export function endWithParent() {
-  const parent = process.ppid;
-  setInterval(() => {
-    if (process.ppid !== parent) process.exit(1);
-  }, 500).unref();
-}

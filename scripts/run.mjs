@@ -13,10 +13,19 @@ export function say(line) {
 }
 
 const children = new Set();
+const endings = [];
+
+/** What is tidied up when someone stops us. */
+export function atEnd(tidyUp) {
+  endings.push(tidyUp);
+}
+
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-  process.on(signal, () => {
+  process.once(signal, () => {
     for (const child of children) child.kill('SIGTERM');
-    process.exit(signal === 'SIGINT' ? 130 : 143);
+    const code = signal === 'SIGINT' ? 130 : 143;
+    setTimeout(() => process.exit(code), 5000).unref();
+    Promise.allSettled(endings.map((tidyUp) => tidyUp())).then(() => process.exit(code));
   });
 }
 
@@ -71,8 +80,10 @@ export async function command(main) {
   try {
     process.exitCode = await main();
   } catch (error) {
-    const line = error instanceof StepError ? error.message : (error?.stack ?? String(error));
+    const [line] = String(error?.message ?? error).split('\n');
     process.stderr.write(`✖ ${line}\n`);
+    if (process.env.AFIELD_DEBUG) process.stderr.write(`${error?.stack}\n`);
+    else if (!(error instanceof StepError)) process.stderr.write('  (AFIELD_DEBUG=1 shows where.)\n');
     process.exitCode = 1;
   }
 }

@@ -8,12 +8,13 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildAll } from './build.mjs';
 import { findBrowser } from './browser.mjs';
-import { endWithParent } from './end-with-parent.mjs';
+import { endWithNpm } from './parents.mjs';
 import { installPackages } from './install.mjs';
-import { command, root, say, StepError } from './run.mjs';
+import { atEnd, command, root, say, StepError } from './run.mjs';
 
-// npm's own process is our parent: when it is killed, we end too.
-if (process.env.npm_lifecycle_event) endWithParent();
+endWithNpm();
+
+const voice = { say, print: (line) => process.stdout.write(`${line}\n`), atEnd };
 
 await command(async () => {
   const { once, data } = readArguments();
@@ -22,9 +23,9 @@ await command(async () => {
   const host = await import(pathToFileURL(join(root, 'demo-app', 'dist', 'host', 'index.js')).href);
   if (once) {
     const executablePath = await findBrowser();
-    return await host.runOnce({ data, executablePath, say, print: (line) => process.stdout.write(`${line}\n`) });
+    return await host.runOnce({ ...voice, data, executablePath });
   }
-  await host.runDemo({ say, print: (line) => process.stdout.write(`${line}\n`) });
+  await host.runDemo(voice);
   return 0;
 });
 

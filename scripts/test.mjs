@@ -9,11 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findBrowser } from './browser.mjs';
 import { buildPage, checkTypes } from './build.mjs';
-import { endWithParent } from './end-with-parent.mjs';
+import { endWithNpm } from './parents.mjs';
 import { installPackages, pnpm } from './install.mjs';
 import { command, root, run, say } from './run.mjs';
 
-if (process.env.npm_lifecycle_event) endWithParent();
+endWithNpm();
 
 await command(async () => {
   await installPackages();

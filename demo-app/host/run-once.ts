@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chromium, type Page } from 'playwright-core';
+import { chromium, type BrowserContext, type Page } from 'playwright-core';
 import { chromiumArguments } from './chromium-arguments.js';
 import { differences } from './compare.js';
 import { allDocuments, type StoredDocument } from './couch.js';
@@ -48,30 +48,44 @@ class Claims {
  * The main job without a person: import, outage, a move of thousands of records with five that must fail, a reload in
  * the middle, the server back; then device and server are compared. Answers the exit code.
  */
-export async function runOnce({ data, executablePath, say, print }: OnceOptions): Promise<number> {
+export async function runOnce({ data, executablePath, say, print, atEnd }: OnceOptions): Promise<number> {
   const started = Date.now();
   const folder = data ?? sampleFolder;
   const files = (await readdir(folder)).filter((name) => name.endsWith('.csv')).map((name) => join(folder, name));
   if (files.length === 0) throw new Error(`No .csv files in ${folder}.`);
-  const profile = await temporaryProfile();
-  const demo = await serveDemo({ couchUrl: process.env['COUCHDB_URL'], ownDatabases: true });
-  const browser = await chromium.launchPersistentContext(profile.folder, {
-    executablePath,
-    args: [...chromiumArguments],
-    headless: true,
-  });
+  const closers: (() => Promise<void>)[] = [];
+  const tidyUp = async (): Promise<void> => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  atEnd(tidyUp);
   try {
+    const profile = await temporaryProfile();
+    closers.push(() => profile.remove());
+    const demo = await serveDemo({ couchUrl: process.env['COUCHDB_URL'], ownDatabases: true });
+    closers.push(() => demo.close());
+    const browser = await openBrowser(profile.folder, executablePath);
+    closers.push(() => browser.close());
     const page = browser.pages()[0] ?? (await browser.newPage());
     const claims = new Claims();
-    const { result } = await doTheJob(page, demo, files, claims, say);
+    const result = await doTheJob(page, demo, files, claims, say);
     for (const claim of claims.broken) say(`Not so: ${claim}`);
     print(JSON.stringify({ ...result, seconds: Math.round((Date.now() - started) / 100) / 10 } satisfies OnceResult));
     return claims.broken.length === 0 ? 0 : 1;
   } finally {
-    await browser.close();
-    await demo.close();
-    await profile.remove();
+    await tidyUp();
   }
+}
+
+/** On disk, so that a reload finds what a real browser would find. Signals are ours: the browser is closed in order. */
+function openBrowser(profile: string, executablePath: string): Promise<BrowserContext> {
+  return chromium.launchPersistentContext(profile, {
+    executablePath,
+    args: [...chromiumArguments],
+    headless: true,
+    handleSIGINT: false,
+    handleSIGTERM: false,
+    handleSIGHUP: false,
+  });
 }
 
 async function doTheJob(
@@ -80,7 +94,7 @@ async function doTheJob(
   files: readonly string[],
   claims: Claims,
   say: (line: string) => void,
-): Promise<{ result: Omit<OnceResult, 'seconds'> }> {
+): Promise<Omit<OnceResult, 'seconds'>> {
   page.on('pageerror', (error) => claims.that(false, `the page threw ${error.stack ?? error.message}`));
   const device = new Device(page);
   const isSmall = files.some((file) => file.startsWith(sampleFolder));
@@ -124,7 +138,7 @@ async function doTheJob(
   const settled = await device.until('all is settled', 300, (state) => isSettled(state) && isOver(state));
 
   say('Comparing device and server, document by document …');
-  return { result: await judge(device, demo, plan, before, settled, claims) };
+  return judge(device, demo, plan, before, settled, claims);
 }
 
 /** Device and server hold the same documents in the same revisions, and that is awaited. */
