@@ -75,6 +75,7 @@ export class Session {
   /** The app has fresh credentials, or wants the old ones tried again. */
   renew(): void {
     this.#askedAt = undefined;
+    this.#asking = undefined; // an older question is not waited for any more
     this.#credentials = undefined;
     this.#version++;
     if (this.#refused === undefined) return;
@@ -94,10 +95,12 @@ export class Session {
   }
 
   #ask(why: 'first' | 'refused'): Promise<void> {
-    this.#asking ??= this.#askApp(why).finally(() => {
-      this.#asking = undefined;
+    if (this.#asking !== undefined) return this.#asking;
+    const asking = this.#askApp(why).finally(() => {
+      if (this.#asking === asking) this.#asking = undefined;
     });
-    return this.#asking;
+    this.#asking = asking;
+    return asking;
   }
 
   async #askApp(why: 'first' | 'refused'): Promise<void> {
@@ -106,7 +109,7 @@ export class Session {
     if (why === 'refused') this.#askedAt = this.#clock.monotonic();
     try {
       const credentials = await this.#auth.credentials(why);
-      if (version !== this.#version) return;
+      if (version !== this.#version) return; // `renew` came meanwhile: the app is asked anew
       this.#credentials = credentials;
       this.#version++;
       this.#refused = undefined;

@@ -1,6 +1,7 @@
 import { createClient, type Client, type ClientOptions, type Environment } from '@afield/client';
 import type { FakeClock } from '../fake-clock.js';
 import type { FakeConnectivity } from '../fake-connectivity.js';
+import type { FakeChannels } from '../fake-channels.js';
 import type { FakeLocks, FakeTabLocks } from '../fake-locks.js';
 import type { InFlight } from '../in-flight.js';
 import type { StorageFaults } from './storage-faults.js';
@@ -11,6 +12,7 @@ export interface Browser {
   readonly clock: FakeClock;
   readonly inFlight: InFlight;
   readonly locks: FakeLocks;
+  readonly channels: FakeChannels;
   readonly connectivity: FakeConnectivity;
   readonly storage: StorageFaults;
   readonly random: () => number;
@@ -96,6 +98,15 @@ export class Tab {
           this.#ends.add(end);
           return end;
         },
+      },
+      channel: (name, news) => {
+        const channel = this.#browser.channels.open(name, () => {
+          if (this.#alive) news();
+        });
+        this.#ends.add(() => {
+          channel.close();
+        });
+        return channel;
       },
       random,
       newId,

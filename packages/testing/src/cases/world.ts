@@ -1,4 +1,5 @@
 import type { PouchLike } from '@afield/client';
+import { FakeChannels } from '../fake-channels.js';
 import { FakeClock } from '../fake-clock.js';
 import { FakeConnectivity } from '../fake-connectivity.js';
 import { FakeLocks } from '../fake-locks.js';
@@ -44,6 +45,8 @@ export class World {
   #login: (() => void) | undefined;
   #loggedIn = false;
   #ids = 0;
+  readonly #problems: string[] = [];
+  readonly #noteProblem = (error: unknown): void => void this.#problems.push(`start(): ${String(error)}`);
   #started = false;
 
   constructor(
@@ -125,7 +128,7 @@ export class World {
   async start(number?: number): Promise<void> {
     if (!this.#started) this.startedAt = this.clock.elapsed;
     this.#started = true;
-    await this.tab(number).client.start();
+    await this.#begin(this.tab(number));
   }
 
   /** A tab ends, by closing or by a kill, and opens anew. */
@@ -137,7 +140,7 @@ export class World {
       await tab.client.close();
       tab.kill();
     }
-    await this.openTab(number).client.start();
+    await this.#begin(this.openTab(number));
   }
 
   /** Waits until nothing is left to do at the present time, restarts of killed tabs included. */
@@ -148,8 +151,14 @@ export class World {
       if (this.moments.afterAttempts(this.observation.attempts.length)) continue;
       const killed = this.moments.restarts.shift();
       if (killed === undefined) return;
-      await this.openTab(killed.number).client.start();
+      void this.openTab(killed.number).client.start().catch(this.#noteProblem);
     }
+  }
+
+  /** Starts a client; it does not wait for one that is killed, or whose store hangs, meanwhile. */
+  async #begin(tab: Tab): Promise<void> {
+    void tab.client.start().catch(this.#noteProblem);
+    await this.rest();
   }
 
   /** The user signs in again. */
@@ -161,7 +170,7 @@ export class World {
 
   /** Closes everything; answers with what a closed client left behind. */
   async close(): Promise<readonly string[]> {
-    const left: string[] = [];
+    const left: string[] = [...this.#problems];
     for (const tab of this.tabs) {
       if (!tab.alive) continue;
       let closed = false;
@@ -220,6 +229,7 @@ export class World {
       clock: this.clock,
       inFlight: this.inFlight,
       locks: new FakeLocks(),
+      channels: new FakeChannels(),
       connectivity: this.connectivity,
       storage: new StorageFaults({
         faults: this.faults,

@@ -1,0 +1,127 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Credentials } from '../model/client.js';
+import { SignInRequiredError } from '../model/errors.js';
+import { ManualClock } from '../retry/manual-clock.fixture.js';
+import { Session } from './session.js';
+
+describe('the session', () => {
+  let clock: ManualClock;
+  let asked: ('first' | 'refused')[];
+  let answers: ((credentials: Credentials | Error) => void)[];
+  let session: Session;
+  let changes: number;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    asked = [];
+    answers = [];
+    changes = 0;
+    session = new Session(
+      {
+        credentials: (why) => {
+          asked.push(why);
+          return new Promise((resolve, reject) => {
+            answers.push((answer) => {
+              if (answer instanceof Error) reject(answer);
+              else resolve(answer);
+            });
+          });
+        },
+      },
+      clock,
+      () => changes++,
+    );
+  });
+  const turn = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve));
+  const answer = async (credentials: Credentials | Error): Promise<void> => {
+    answers.shift()?.(credentials);
+    await turn();
+  };
+  const token = (value: string): Credentials => ({ type: 'bearer', token: value });
+
+  it('R12 asks the app before the first request, once for all that ask at the same time', async () => {
+    expect(session.isReady()).toBe(false);
+    expect(session.isReady()).toBe(false);
+    expect(asked).toEqual(['first']);
+    await answer(token('one'));
+    expect(changes).toBe(1);
+    expect(session.isReady()).toBe(true);
+    expect((await session.signIn()).headers).toEqual({ authorization: 'Bearer one' });
+  });
+
+  it('R12 a refusal asks once, in one flight, and goes on when fresh credentials come', async () => {
+    session.isReady();
+    await answer(token('old'));
+    const used = await session.signIn();
+    session.refuse(used, 'unauthorized');
+    session.refuse(used, 'unauthorized');
+    expect(session.isRefused).toBe(true);
+    expect(asked).toEqual(['first', 'refused']);
+    await expect(session.signIn()).rejects.toBeInstanceOf(SignInRequiredError);
+    await answer(token('new'));
+    expect(session.isRefused).toBe(false);
+    expect((await session.signIn()).headers).toEqual({ authorization: 'Bearer new' });
+  });
+
+  it('R12 never asks again within a minute when fresh ones are refused', async () => {
+    session.isReady();
+    await answer(token('one'));
+    session.refuse(await session.signIn(), 'unauthorized');
+    await answer(token('two'));
+    session.refuse(await session.signIn(), 'unauthorized');
+    session.reconsider();
+    expect(asked).toEqual(['first', 'refused']);
+    clock.advance(60_000);
+    session.reconsider();
+    expect(asked).toEqual(['first', 'refused', 'refused']);
+  });
+
+  it('a late refusal of old credentials says nothing about new ones', async () => {
+    session.isReady();
+    await answer(token('one'));
+    const old = await session.signIn();
+    session.renew();
+    session.isReady();
+    await answer(token('two'));
+    session.refuse(old, 'unauthorized');
+    expect(session.isRefused).toBe(false);
+  });
+
+  it('R12 the word of the app ends the wait, also while an older question is open', async () => {
+    session.isReady();
+    await answer(token('one'));
+    session.refuse(await session.signIn(), 'unauthorized');
+    expect(answers).toHaveLength(1);
+    session.renew();
+    expect(session.isReady()).toBe(false);
+    answers.shift()?.(token('answer to the old question'));
+    await turn();
+    expect(session.isReady()).toBe(false);
+    await answer(token('two'));
+    expect((await session.signIn()).headers).toEqual({ authorization: 'Bearer two' });
+  });
+
+  it('R15 an app that has no credentials leaves a named state, and `renew` ends it', async () => {
+    session.isReady();
+    await answer(new Error('cancelled'));
+    expect(session.isRefused).toBe(true);
+    session.renew();
+    expect(session.isReady()).toBe(false);
+    await answer(token('one'));
+    expect(session.isReady()).toBe(true);
+  });
+
+  it('without `auth` the cookies of the browser are used', async () => {
+    const plain = new Session(undefined, clock, () => undefined);
+    expect(plain.isReady()).toBe(true);
+    expect(await plain.signIn()).toEqual({ headers: {}, cookies: true, version: 0 });
+  });
+
+  it('basic credentials may hold any letters', async () => {
+    session.isReady();
+    await answer({ type: 'basic', username: 'zoë', password: 'ключ' });
+    const { headers } = await session.signIn();
+    const bytes = Uint8Array.from(atob((headers['authorization'] ?? '').slice(6)), (letter) => letter.charCodeAt(0));
+    expect(new TextDecoder().decode(bytes)).toBe('zoë:ключ');
+  });
+});
