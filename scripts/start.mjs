@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { buildAll } from './build.mjs';
+import { buildDemo } from './build.mjs';
 import { findBrowser } from './browser.mjs';
 import { endWithNpm } from './parents.mjs';
 import { installPackages } from './install.mjs';
@@ -19,7 +19,7 @@ const voice = { say, print: (line) => process.stdout.write(`${line}\n`), atEnd }
 await command(async () => {
   const { once, data } = readArguments();
   await installPackages();
-  await buildAll();
+  await buildDemo();
   const host = await import(pathToFileURL(join(root, 'demo-app', 'dist', 'host', 'index.js')).href);
   if (once) {
     const executablePath = await findBrowser();
