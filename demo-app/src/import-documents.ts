@@ -1,6 +1,6 @@
 import type { PouchLike } from '@afield/client';
 import type { Finding } from './csv/finding.js';
-import { readFiles } from './csv/read-files.js';
+import { readFilesInSteps, type ReadFiles } from './csv/read-files.js';
 import type { SourceFile } from './csv/table.js';
 
 /** What an import did, in counts of documents. */
@@ -20,6 +20,7 @@ export interface ImportProgress {
 }
 
 const chunk = 250;
+const workAtOnceMs = 25;
 
 /**
  * Writes the documents of the files to the device; the client brings them to the server. Documents that are there
@@ -31,7 +32,7 @@ export async function importFiles(
   now: number,
   progress: (progress: ImportProgress) => void,
 ): Promise<ImportSummary> {
-  const { documents, findings, rows } = readFiles(files, now);
+  const { documents, findings, rows } = await readWithPauses(files, now);
   let written = 0;
   let alreadyThere = 0;
   let refused = 0;
@@ -46,4 +47,16 @@ export async function importFiles(
   }
   progress({ done: documents.length, total: documents.length });
   return { rows, documents: documents.length, written, alreadyThere, refused, findings };
+}
+
+/** Lets the page draw and answer while thousands of rows are read. */
+async function readWithPauses(files: readonly SourceFile[], now: number): Promise<ReadFiles> {
+  const steps = readFilesInSteps(files, now);
+  for (let since = performance.now(); ;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    if (performance.now() - since < workAtOnceMs) continue;
+    await new Promise((resolve) => setTimeout(resolve));
+    since = performance.now();
+  }
 }

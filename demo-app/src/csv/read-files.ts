@@ -33,6 +33,7 @@ interface Contact {
 }
 
 const deepestLineage = 50;
+const rowsInStep = 100;
 const namespace = '6d0c4e57-90a5-4a1e-8c7f-6b1d2f3a9e01';
 const order = { place: 0, person: 1, report: 2 } as const;
 
@@ -42,18 +43,37 @@ const order = { place: 0, person: 1, report: 2 } as const;
  * @param now milliseconds since 1970, what `:rel-timestamp` counts from
  */
 export function readFiles(sources: readonly SourceFile[], now: number): ReadFiles {
+  const steps = readFilesInSteps(sources, now);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same in small steps: a page can draw between them. */
+export function* readFilesInSteps(sources: readonly SourceFile[], now: number): Generator<void, ReadFiles> {
   const findings = new Findings();
-  const tables = [...sources]
-    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
-    .map((source) => readTable(source, findings))
-    .filter((table) => table !== undefined)
-    .sort((a, b) => order[a.kind] - order[b.kind]);
+  const tables: Table[] = [];
+  for (const source of [...sources].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))) {
+    const table = readTable(source, findings);
+    if (table) tables.push(table);
+    yield;
+  }
+  tables.sort((a, b) => order[a.kind] - order[b.kind]);
   const contacts = new Contacts(tables, findings);
-  const documents: NewDocument[] = contacts.topDown().map((contact) => {
-    return readRow(contact.id, contact.table, contact.row, contacts, findings, now);
-  });
+  yield;
+  const documents: NewDocument[] = [];
+  for (const { id, table, row } of contacts.topDown()) {
+    documents.push(readRow(id, table, row, contacts, findings, now));
+    if (documents.length % rowsInStep === 0) yield;
+  }
   for (const table of tables.filter(({ kind }) => kind === 'report')) {
-    documents.push(...readReports(table, contacts, findings, now));
+    const seen = new Set<string>();
+    for (const row of table.rows) {
+      const id = idOf(table, row);
+      if (isNew(id, seen, table, row, findings)) documents.push(readRow(id, table, row, contacts, findings, now));
+      if (seen.size % rowsInStep === 0) yield;
+    }
   }
   return {
     documents,
@@ -62,20 +82,15 @@ export function readFiles(sources: readonly SourceFile[], now: number): ReadFile
   };
 }
 
-function readReports(table: Table, contacts: Contacts, findings: Findings, now: number): NewDocument[] {
-  const seen = new Set<string>();
-  const documents: NewDocument[] = [];
-  for (const row of table.rows) {
-    const id = idOf(table, row);
-    if (seen.has(id)) {
-      const reference = cellOf(table, row, 'reference_id');
-      findings.add(reference === '' ? 'row-twice' : 'reference-twice', table.file, at(row, reference));
-    } else {
-      seen.add(id);
-      documents.push(readRow(id, table, row, contacts, findings, now));
-    }
+/** Whether no row before had this id; lists it when one had. */
+function isNew(id: string, seen: Set<string>, table: Table, row: Row, findings: Findings): boolean {
+  if (!seen.has(id)) {
+    seen.add(id);
+    return true;
   }
-  return documents;
+  const reference = cellOf(table, row, 'reference_id');
+  findings.add(reference === '' ? 'row-twice' : 'reference-twice', table.file, at(row, reference));
+  return false;
 }
 
 /** From the reference where there is one, else from all that stands in the row. */
@@ -153,8 +168,9 @@ class Contacts {
   readonly #indexes = new Map<string, Map<string, Contact>>();
 
   constructor(tables: readonly Table[], findings: Findings) {
+    const seen = new Set<string>();
     for (const table of tables.filter(({ kind }) => kind !== 'report')) {
-      for (const row of table.rows) this.#add(table, row, findings);
+      for (const row of table.rows) this.#add(table, row, seen, findings);
     }
     for (const contact of this.#byId.values()) contact.parentId = this.#findParent(contact, findings);
     this.#openCircles(findings);
@@ -207,14 +223,9 @@ class Contacts {
     );
   }
 
-  #add(table: Table, row: Row, findings: Findings): void {
+  #add(table: Table, row: Row, seen: Set<string>, findings: Findings): void {
     const id = idOf(table, row);
-    if (this.#byId.has(id)) {
-      const reference = cellOf(table, row, 'reference_id');
-      findings.add(reference === '' ? 'row-twice' : 'reference-twice', table.file, at(row, reference));
-    } else {
-      this.#byId.set(id, { id, table, row, parentId: undefined });
-    }
+    if (isNew(id, seen, table, row, findings)) this.#byId.set(id, { id, table, row, parentId: undefined });
   }
 
   #findParent(contact: Contact, findings: Findings): string | undefined {
