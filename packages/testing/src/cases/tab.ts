@@ -44,7 +44,13 @@ export class Tab {
         around: (call, run) => this.#local(call, run),
         during: (ended) => {
           const leave = browser.inFlight.enter();
-          ended.then(leave, leave);
+          const end = (): void => {
+            this.#ends.delete(end);
+            leave();
+          };
+          // In a tab that was killed it would never end.
+          this.#ends.add(end);
+          ended.then(end, end);
         },
         fetch: (input, init) => this.#fetch(input, init),
       }),
@@ -66,7 +72,7 @@ export class Tab {
     this.#locks.die();
     for (const timer of this.#timers) this.#browser.clock.clearTimer(timer);
     this.#timers.clear();
-    for (const end of this.#ends) end();
+    for (const end of [...this.#ends]) end();
   }
 
   #environment(): Environment {
@@ -145,6 +151,8 @@ export class Tab {
           statusText: answer.statusText,
           headers: answer.headers,
         });
+        // PouchDB in Node asks for a Buffer where a browser gives a Blob, which its memory adapter cannot hash.
+        Object.assign(copy, { buffer: async () => Buffer.from(await copy.arrayBuffer()) });
         Object.defineProperty(copy, 'url', { value: answer.url });
         Object.defineProperty(copy, 'redirected', { value: answer.redirected });
         return copy;

@@ -209,11 +209,7 @@ export class World {
   }
 
   async #copyDown(main: HttpDatabase): Promise<void> {
-    const headers = { authorization: main.authorization };
-    const source = new MemoryPouch(main.url, {
-      fetch: (input: string | URL, init: RequestInit = {}) =>
-        fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init.headers)), ...headers } }),
-    });
+    const source = new MemoryPouch(main.url, { fetch: signedInFetch(main.authorization) });
     const done: unknown = await MemoryPouch.replicate(source, this.#openDocuments());
     if (!isObject(done) || done['ok'] !== true) throw new Error('the harness could not copy the documents down');
   }
@@ -274,4 +270,13 @@ export class World {
       },
     };
   }
+}
+
+/** A fetch that signs in, and whose answers give PouchDB in Node the Buffers it asks for. */
+function signedInFetch(authorization: string): typeof fetch {
+  return async (input, init = {}) => {
+    const headers = { ...Object.fromEntries(new Headers(init.headers)), authorization };
+    const answer = await fetch(input, { ...init, headers });
+    return Object.assign(answer, { buffer: async () => Buffer.from(await answer.arrayBuffer()) });
+  };
 }
