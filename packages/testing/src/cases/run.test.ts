@@ -108,7 +108,7 @@ const lies: Readonly<Record<string, readonly unknown[]>> = {
   attempts_after_wake_max: [9],
   elapsed_max_s: [59],
   requests_max: [{ 'POST /_bulk_docs': 3 }, { 'POST /_bulk_docs docs': 3 }],
-  observed: [['waiting-auth'], ['waiting-retry', 'queued']],
+  observed: [['waiting-storage'], ['waiting-retry', 'queued']],
   last_error_class: ['network'],
   applied_once: [['t-2']],
   never_done: [['t-1']],
