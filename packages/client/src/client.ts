@@ -90,7 +90,7 @@ class AfieldClient implements Client {
       this.#failed.next(this.#failures.list());
       changed();
     });
-    this.#reports = new Reports(this.#queue);
+    this.#reports = new Reports();
     this.#policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, random);
     this.#scheduler = new Scheduler(clock, () => this.#policy.spread());
     const poke = (): void => {
@@ -260,9 +260,13 @@ class AfieldClient implements Client {
     this.#channel ??= this.#environment.channel(`afield:${this.#options.name}`, () => {
       void this.#lookForNew();
     });
-    const storeId = await this.#queue.open(this.#environment.newId(), this.#environment.clock.wall());
-    await this.#queue.load();
-    await this.#reports.load();
+    return this.#readStore();
+  }
+
+  async #readStore(): Promise<string> {
+    const { newId, clock } = this.#environment;
+    const { storeId, reports } = await this.#queue.open(newId(), clock.wall());
+    this.#reports.loaded(reports);
     this.#changed();
     return storeId;
   }
@@ -293,10 +297,8 @@ class AfieldClient implements Client {
   async #lead(): Promise<void> {
     while (!this.#closing.signal.aborted) {
       try {
-        const storeId = await this.#open();
-        await this.#queue.load();
-        await this.#reports.load();
-        await this.#goOn(storeId);
+        await this.#open();
+        await this.#goOn(await this.#readStore());
         return;
       } catch {
         await this.#waitForStore();

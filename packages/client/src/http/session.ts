@@ -26,6 +26,7 @@ export class Session {
   #credentials: Credentials | undefined;
   #version = 0;
   #asking: Promise<void> | undefined;
+  #askingSince = 0;
   #askedAt: number | undefined;
   #refused: 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | undefined;
 
@@ -39,6 +40,11 @@ export class Session {
   /** True while the server refuses what we have: nothing is tried (R12). */
   get isRefused(): boolean {
     return this.#refused !== undefined;
+  }
+
+  /** Milliseconds on the monotonic clock since the app was asked and has not answered; undefined when nothing is asked. */
+  get askingForMs(): number | undefined {
+    return this.#asking === undefined ? undefined : this.#clock.monotonic() - this.#askingSince;
   }
 
   /** Whether a request can be sent now. If the app was never asked for credentials, it is asked, and `changed` follows. */
@@ -96,6 +102,7 @@ export class Session {
 
   #ask(why: 'first' | 'refused'): Promise<void> {
     if (this.#asking !== undefined) return this.#asking;
+    this.#askingSince = this.#clock.monotonic();
     const asking = this.#askApp(why).finally(() => {
       if (this.#asking === asking) this.#asking = undefined;
     });

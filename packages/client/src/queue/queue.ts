@@ -11,6 +11,7 @@ import {
   payloadSize,
   recordDoc,
   recordId,
+  reportDoc,
   rowStates,
   sequenceOf,
   storedOperations,
@@ -18,6 +19,7 @@ import {
   storeDoc,
   type BatchRecord,
   type Header,
+  type Report,
   type RowState,
   type StoredOperation,
 } from './stored.js';
@@ -44,22 +46,29 @@ export class Queue {
     this.#db = db;
   }
 
-  /** Gives the store its name when it has none, and finds the last sequence number. Reads no bulk operation. */
-  async open(newStoreId: string, now: number): Promise<string> {
-    const mine: z.infer<typeof storeDoc> = { _id: 'store', v: storedVersion, storeId: newStoreId, createdAt: now };
-    await this.write([mine]);
-    const stored = await this.readDoc('store', storeDoc);
-    if (stored === undefined) throw new AfieldError('store_unreadable', 'The local store has lost its name.');
-    const last = await this.#db.lastId('h:', 'h:\uffff');
-    this.#lastSequence = last === undefined ? 0 : sequenceOf(last);
-    return stored.storeId;
+  /**
+   * Reads all that is needed at the start in one read: headers and reports, no operation. A new store gets its name.
+   * Called again, it shows what others have stored meanwhile.
+   */
+  async open(newStoreId: string, now: number): Promise<{ storeId: string; reports: readonly Report[] }> {
+    const docs = await this.#db.range('h', 'h\uffff');
+    const reports: Report[] = [];
+    let storeId: string | undefined;
+    for (const doc of docs) {
+      if (doc._id.startsWith('h:')) this.#keepHeader(readAs(headerDoc, doc, 'A bulk operation'));
+      else if (doc._id.startsWith('hr:')) reports.push(readAs(reportDoc, doc, 'A report'));
+      else if (doc._id === 'hs') storeId = readAs(storeDoc, doc, 'The local store').storeId;
+    }
+    return { storeId: storeId ?? (await this.#name(newStoreId, now)), reports };
   }
 
-  /** Reads all headers anew. */
-  async load(): Promise<void> {
-    for (const doc of await this.#db.range('h:', 'h:\uffff')) {
-      this.#keepHeader(readAs(headerDoc, doc, 'A bulk operation'));
-    }
+  /** Names a new store; when another tab was faster, its name counts. */
+  async #name(storeId: string, createdAt: number): Promise<string> {
+    const mine: z.infer<typeof storeDoc> = { _id: 'hs', v: storedVersion, storeId, createdAt };
+    await this.write([mine]);
+    const stored = await this.readDoc('hs', storeDoc);
+    if (stored === undefined) throw new AfieldError('store_unreadable', 'The local store has lost its name.');
+    return stored.storeId;
   }
 
   /** Reads the headers that others have added since. Answers whether there were any. */

@@ -1,18 +1,13 @@
-import type { Queue } from './queue.js';
-import { reportDoc, reportId, sequenceOf, storedVersion, type Header, type Report } from './stored.js';
+import { reportId, sequenceOf, storedVersion, type Header, type Report } from './stored.js';
 import type { BulkOperationState } from '../model/states.js';
 
 /** Per bulk operation: what the server refused of it, and what of its result the server has. */
 export class Reports {
-  readonly #queue: Queue;
   readonly #known = new Map<number, Report>();
 
-  constructor(queue: Queue) {
-    this.#queue = queue;
-  }
-
-  async load(): Promise<void> {
-    for (const report of await this.#queue.readRange('r:', reportDoc)) this.#known.set(sequenceOf(report._id), report);
+  /** Those that were read with the headers. */
+  loaded(reports: readonly Report[]): void {
+    for (const report of reports) this.stored(report);
   }
 
   of(header: Header): Report {

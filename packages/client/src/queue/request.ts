@@ -5,7 +5,6 @@ import type { StoredOperation } from './stored.js';
 
 const mostOperations = 1_000_000;
 const longestKey = 256;
-const deepest = 200;
 
 /** A request that may be queued: its operations as they are stored. */
 export interface CheckedRequest {
@@ -100,20 +99,38 @@ function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] |
 
 /** The path of the first value that JSON would change or lose; undefined when all is well. */
 function firstNotJson(root: unknown): string | undefined {
-  const open: { value: unknown; path: string; depth: number }[] = [{ value: root, path: '', depth: 0 }];
+  const open: { value: unknown; path: Path }[] = [{ value: root, path: undefined }];
+  // A value that contains itself would never end: JSON finds that out, and nesting that it cannot follow.
+  if (!isSerializable(root)) return 'fields';
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { value, path, depth } = next;
+    const { value, path } = next;
     if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') continue;
     if (typeof value === 'number') {
-      if (!Number.isFinite(value)) return path;
+      if (!Number.isFinite(value)) return named(path);
       continue;
     }
-    if (typeof value !== 'object' || depth > deepest || !isPlain(value)) return path;
-    for (const [name, inner] of Object.entries(value)) {
-      open.push({ value: inner, path: path === '' ? name : `${path}.${name}`, depth: depth + 1 });
-    }
+    if (typeof value !== 'object' || !isPlain(value)) return named(path);
+    for (const [name, inner] of Object.entries(value)) open.push({ value: inner, path: { name, above: path } });
   }
   return undefined;
+}
+
+type Path = { readonly name: string; readonly above: Path } | undefined;
+
+/** The first steps of a path are enough to find the place. */
+function named(path: Path): string {
+  const steps: string[] = [];
+  for (let step = path; step !== undefined; step = step.above) steps.unshift(step.name);
+  return steps.length > 10 ? `${steps.slice(0, 10).join('.')}.…` : steps.join('.');
+}
+
+function isSerializable(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false; // circular, too deep, or a BigInt
+  }
 }
 
 function isPlain(value: object): boolean {

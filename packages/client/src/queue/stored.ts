@@ -11,7 +11,7 @@ const errorSummary = z.object({
 const wait = z.object({ delayMs: z.number(), setAt: z.number(), notBeforeMs: z.number() });
 
 /** Who this store is. Made once; a wiped store gets a new name. */
-export const storeDoc = z.object({ _id: z.literal('store'), v: version, storeId: z.string(), createdAt: z.number() });
+export const storeDoc = z.object({ _id: z.literal('hs'), v: version, storeId: z.string(), createdAt: z.number() });
 
 /** One per bulk operation. Its id is its sequence number. */
 export const headerDoc = z.object({
@@ -145,13 +145,19 @@ export const transferDoc = z.object({
 });
 export type StoredTransfer = z.infer<typeof transferDoc>;
 
+/*
+ * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
+ * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `b:` batches, `f:` failures are read when
+ * they are needed.
+ */
 const digits = 12;
 const padded = (value: number): string => String(value).padStart(digits, '0');
 
 export const headerId = (sequence: number): string => `h:${padded(sequence)}`;
-export const sequenceOf = (id: string): number => Number(id.slice(2, 2 + digits));
+export const sequenceOf = (id: string): number => Number(id.slice(id.indexOf(':') + 1).slice(0, digits));
 export const recordId = (sequence: number, from: number): string => `b:${padded(sequence)}:${padded(from)}`;
 export const failureId = (sequence: number, index: number): string => `f:${padded(sequence)}:${padded(index)}`;
-export const reportId = (sequence: number): string => `r:${padded(sequence)}`;
+export const reportId = (sequence: number): string => `hr:${padded(sequence)}`;
+export const transferId = (name: string): string => `ht:${name}`;
 export const editFailureId = (docId: string): string => `f:edit:${docId}`;
 export const payloadId = (prefix: string, number: number): string => `${prefix}${padded(number)}`;

@@ -97,6 +97,15 @@ describe('an attempt at a batch of documents', () => {
     expect(fences).toBe(1);
   });
 
+  it('R9 2 stores no outcome with the intent: a failure is durable only together with its content', async () => {
+    await attempt([
+      { id: 'nowhere', content: { to: 'blue' } },
+      { id: undefined, content: { to: 'blue' } },
+      { id: 'a', content: { to: 'blue' } },
+    ]);
+    expect(saved.map((rows) => rows.map(({ s }) => s))).toEqual([['open', 'open', 'intent']]);
+  });
+
   it('writes nothing when the fence is down', async () => {
     const result = await runDocuments(
       batch([{ id: 'a', content: { to: 'blue' } }]),

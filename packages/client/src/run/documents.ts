@@ -65,6 +65,7 @@ class DocumentAttempt {
   readonly #batch: Batch;
   readonly #action: DocumentAction;
   readonly #store: DocumentStore;
+  readonly #before: readonly RowState[];
   readonly #rows: RowState[];
   readonly #failures: { index: number; failure: Failure; mayHaveBeenApplied: boolean }[] = [];
   readonly #writes = new Map<string, { item: Item; doc: Doc }>();
@@ -73,6 +74,7 @@ class DocumentAttempt {
     this.#batch = batch;
     this.#action = action;
     this.#store = store;
+    this.#before = before;
     this.#rows = [...before];
   }
 
@@ -121,7 +123,7 @@ class DocumentAttempt {
       };
     }
     try {
-      await guards.saveIntent(this.#rows);
+      await guards.saveIntent(this.#intent());
       await guards.fence();
     } catch (error) {
       for (const id of wasOpen) this.#reopen(id);
@@ -129,6 +131,15 @@ class DocumentAttempt {
     }
     const answer = await this.#store.write([...this.#writes.values()].map(({ doc }) => doc));
     return this.#judge(answer, wasOpen);
+  }
+
+  /**
+   * The rows as they may be stored before the write. A failure of this attempt becomes durable together with its
+   * content, after the write: a row that says `failed` too early would lose it in a crash.
+   */
+  #intent(): RowState[] {
+    const failed = new Set(this.#failures.map(({ index }) => index - this.#batch.from));
+    return this.#rows.map((row, place) => (failed.has(place) ? (this.#before[place] ?? { s: 'open' }) : row));
   }
 
   result(error?: unknown): AttemptResult {

@@ -5,6 +5,7 @@ import type { Clock } from '../model/environment.js';
 import type { Session } from '../http/session.js';
 
 const probeEveryMs = 5 * 60_000;
+const quietMs = 1000;
 
 /**
  * Whether work that needs the server may be tried now. While the browser says offline only a slow probe goes out,
@@ -32,12 +33,23 @@ export class Gate {
     this.#poke = parts.poke;
   }
 
-  state(): 'open' | 'waiting-auth' | 'waiting-network' {
-    if (this.#connectivity.online()) {
-      this.#probing = false;
-      return this.#session.isReady() ? 'open' : 'waiting-auth';
+  /** `asking`: the app is asked for credentials and may answer at once; nothing is shown for a second. */
+  state(): 'open' | 'asking' | 'waiting-auth' | 'waiting-network' {
+    if (this.#connectivity.online()) this.#probing = false;
+    else if (!this.#probing && !this.#session.isRefused) return this.#waitForProbe();
+    if (this.#session.isReady()) {
+      this.#scheduler.clear('sign-in');
+      return 'open';
     }
-    if (this.#probing) return this.#session.isReady() ? 'open' : 'waiting-auth';
+    const asking = this.#session.isRefused ? undefined : this.#session.askingForMs;
+    if (asking === undefined || asking >= quietMs) return 'waiting-auth';
+    if (!this.#scheduler.isWaiting('sign-in')) {
+      this.#scheduler.wait('sign-in', beginWait(this.#clock, quietMs), this.#poke);
+    }
+    return 'asking';
+  }
+
+  #waitForProbe(): 'waiting-network' {
     if (!this.#scheduler.isWaiting('probe')) {
       this.#scheduler.wait('probe', beginWait(this.#clock, probeEveryMs), () => {
         this.#probing = true;

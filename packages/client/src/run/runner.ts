@@ -134,12 +134,12 @@ export class Runner {
       if (this.#parts.scheduler.isWaiting(waitKey(sequence))) return false;
       const blocked = this.#blocked(header);
       if (blocked === undefined) return true;
-      this.#show(header, blocked);
+      if (blocked !== 'asking') this.#show(header, blocked);
       return false;
     });
   }
 
-  #blocked(header: Header): BulkOperationState | undefined {
+  #blocked(header: Header): BulkOperationState | 'asking' | undefined {
     if (!this.#parts.actions.has(partAt(header, header.cursor).action)) return 'waiting-handler';
     if (header.target !== 'server') return undefined;
     const gate = this.#parts.gate.state();

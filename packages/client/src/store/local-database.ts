@@ -57,12 +57,6 @@ export class LocalDatabase implements DocumentStore {
     return rows.flatMap((row) => row.doc ?? []);
   }
 
-  /** The last id between two, both included. */
-  async lastId(startkey: string, endkey: string): Promise<string | undefined> {
-    const rows = await this.#rows({ startkey: endkey, endkey: startkey, descending: true, limit: 1 });
-    return rows[0]?.key;
-  }
-
   write(docs: readonly Doc[]): Promise<WriteAnswer> {
     return writeDividing(docs, async (part) => {
       const rows = z.array(localRow).safeParse(await marked(() => this.pouch.bulkDocs(part)));

@@ -66,6 +66,10 @@ export class Pull {
         }
       },
     });
+    // The replicator asks for `info` without catching what it throws: an outage at that moment would be unhandled. The
+    // answer only counts what is left to do, and `failure` is known already.
+    const info = remote.info.bind(remote);
+    Object.assign(remote, { info: () => info().catch(() => ({ db_name: '', update_seq: 0, doc_count: 0 })) });
     try {
       this.#replication = this.#PouchDB.replicate(remote, this.#local, { batch_size: 200, batches_limit: 2 });
       const result = replicationResult.safeParse(await this.#replication);

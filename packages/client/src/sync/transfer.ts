@@ -2,7 +2,7 @@ import type { Clock } from '../model/environment.js';
 import type { ErrorSummary } from '../model/errors.js';
 import type { TransferStatus } from '../model/states.js';
 import type { Queue } from '../queue/queue.js';
-import { storedVersion, transferDoc, type StoredTransfer } from '../queue/stored.js';
+import { storedVersion, transferDoc, transferId, type StoredTransfer } from '../queue/stored.js';
 import { classifyError } from '../retry/classify.js';
 import type { RetryPolicy } from '../retry/policy.js';
 import type { Scheduler } from '../retry/scheduler.js';
@@ -127,7 +127,7 @@ export class Transfer<Data, Step> implements Carrier {
     }
     const gate = this.#parts.gate.state();
     if (gate !== 'open') {
-      this.#show(gate);
+      if (gate !== 'asking') this.#show(gate);
       return false;
     }
     this.#show('running');
@@ -210,7 +210,7 @@ export class Transfer<Data, Step> implements Carrier {
   }
 
   async #read(): Promise<StoredTransfer> {
-    const id = `t:${this.#errand.name}`;
+    const id = transferId(this.#errand.name);
     this.#stored ??= (await this.#parts.queue.readDoc(id, transferDoc)) ?? {
       _id: id,
       v: storedVersion,
