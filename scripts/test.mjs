@@ -49,6 +49,15 @@ async function runAll(reports, executablePath) {
       run([...pnpm(), '--silent', '--filter', '@afield/test', 'run', 'cases', '--json', cases]),
     ),
   );
+  // Cases of our own, in the same format: kinds of faults that the handed-out ones do not have.
+  const more = join(reports, 'more-cases.json');
+  counts.push(
+    await counted('case files of our own', more, countCases, () =>
+      run([...pnpm(), '--silent', '--filter', '@afield/test', 'run', 'cases', '--json', more], {
+        env: { AFIELD_CASES: 'test/more-cases' },
+      }),
+    ),
+  );
   await buildPage();
   const e2e = join(reports, 'e2e.json');
   counts.push(
