@@ -1,4 +1,4 @@
-import { BehaviorSubject, defer, from, switchMap, type Observable } from 'rxjs';
+import { BehaviorSubject, defer, from, map, switchMap, type Observable } from 'rxjs';
 import { deleteAction } from './actions/delete.js';
 import { defaultEnvironment } from './environment.js';
 import { Requests } from './http/requests.js';
@@ -41,14 +41,14 @@ class AfieldClient implements Client {
   readonly bulkOperations$: Observable<readonly BulkOperationStatus[]>;
   readonly status$: Observable<ClientStatus>;
   readonly failures$: Observable<readonly FailedOperation[]>;
-  readonly documents: PouchLike;
 
   readonly #options: ClientOptions;
   readonly #environment: Environment;
   readonly #actions: ReadonlyMap<string, AnyAction>;
   readonly #closing = new AbortController();
   readonly #tab: string;
-  readonly #queuePouch: PouchLike;
+  readonly #queueStore: LocalDatabase;
+  readonly #documentStore: LocalDatabase;
   readonly #queue: Queue;
   readonly #failures: Failures;
   readonly #reports: Reports;
@@ -61,7 +61,7 @@ class AfieldClient implements Client {
   readonly #replication: Replication | undefined;
   readonly #bulkOperations: BehaviorSubject<readonly BulkOperationStatus[]>;
   readonly #status: BehaviorSubject<ClientStatus>;
-  readonly #failed = new BehaviorSubject<readonly FailedOperation[]>([]);
+  readonly #failed = new BehaviorSubject<void>(undefined);
   #results: Carrier | undefined;
   #opening: Promise<string> | undefined;
   #leading: Promise<void> | undefined;
@@ -80,14 +80,14 @@ class AfieldClient implements Client {
     this.#environment = environment;
     this.#actions = actionsByName(options.actions);
     this.#tab = environment.newId();
-    this.#queuePouch = new options.PouchDB(`${options.name}-afield-queue`);
-    this.documents = new options.PouchDB(options.documents ?? options.name);
-    this.#queue = new Queue(new LocalDatabase(this.#queuePouch));
+    this.#queueStore = new LocalDatabase(() => new options.PouchDB(`${options.name}-afield-queue`));
+    this.#documentStore = new LocalDatabase(() => new options.PouchDB(options.documents ?? options.name));
+    this.#queue = new Queue(this.#queueStore);
     const changed = (): void => {
       this.#changed();
     };
     this.#failures = new Failures(this.#queue, () => {
-      this.#failed.next(this.#failures.list());
+      this.#failed.next();
       changed();
     });
     this.#reports = new Reports();
@@ -96,7 +96,7 @@ class AfieldClient implements Client {
     const poke = (): void => {
       this.#poke();
     };
-    this.#session = new Session(options.auth, clock, poke);
+    this.#session = new Session(options.auth, clock, poke, environment.warn);
     this.#gate = new Gate({
       session: this.#session,
       connectivity: environment.connectivity,
@@ -112,7 +112,7 @@ class AfieldClient implements Client {
       closed: this.#closing.signal,
       server: options.server,
     });
-    const local = new LocalDatabase(this.documents);
+    const local = this.#documentStore;
     this.#runner = new Runner({
       queue: this.#queue,
       failures: this.#failures,
@@ -165,7 +165,12 @@ class AfieldClient implements Client {
     this.status$ = this.#status.asObservable();
     this.failures$ = defer(() => from(this.#open().then(() => this.#failures.load()))).pipe(
       switchMap(() => this.#failed),
+      map(() => this.#failures.list()),
     );
+  }
+
+  get documents(): PouchLike {
+    return this.#documentStore.pouch;
   }
 
   get storeId(): Promise<string> {
@@ -174,7 +179,12 @@ class AfieldClient implements Client {
 
   async enqueue(request: EnqueueRequest): Promise<EnqueueReceipt> {
     this.#assertOpen();
-    const { parts, operations } = await checkRequest(request, this.#actions, this.#options.server !== undefined);
+    const { parts, operations } = await checkRequest(
+      request,
+      this.#actions,
+      this.#options.server !== undefined,
+      this.#environment.breathe,
+    );
     await this.#open();
     this.#assertOpen();
     const { newId, clock } = this.#environment;
@@ -243,7 +253,7 @@ class AfieldClient implements Client {
     await this.#leading?.catch(() => undefined);
     await Promise.all([this.#runner.idle(), this.#results?.idle(), this.#replication?.close()]);
     // A handle that is closed already is what is wanted: handles of one database share their connection.
-    await Promise.allSettled([this.#queuePouch.close(), this.documents.close()]);
+    await Promise.allSettled([this.#queueStore.close(), this.#documentStore.close()]);
     for (const subject of [this.#bulkOperations, this.#status, this.#failed]) subject.complete();
   }
 

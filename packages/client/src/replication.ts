@@ -30,7 +30,7 @@ export class Replication {
     const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
     this.#local = local;
     this.#push = new Transfer(pushErrand({ local, server: new ServerDatabase(url, requests), refusals, clock }), parts);
-    this.#pull = new Pull({ PouchDB, local: local.pouch, url, requests });
+    this.#pull = new Pull({ PouchDB, local, url, requests });
     this.#pullTransfer = new Transfer(
       this.#pull.errand(() => {
         scheduler.wait('pull-again', beginWait(clock, parts.pullEveryMs), () => {

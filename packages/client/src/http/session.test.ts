@@ -10,12 +10,14 @@ describe('the session', () => {
   let answers: ((credentials: Credentials | Error) => void)[];
   let session: Session;
   let changes: number;
+  let warnings: string[];
 
   beforeEach(() => {
     clock = new ManualClock();
     asked = [];
     answers = [];
     changes = 0;
+    warnings = [];
     session = new Session(
       {
         credentials: (why) => {
@@ -30,6 +32,7 @@ describe('the session', () => {
       },
       clock,
       () => changes++,
+      (line) => warnings.push(line),
     );
   });
   const turn = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve));
@@ -111,8 +114,20 @@ describe('the session', () => {
     expect(session.isReady()).toBe(true);
   });
 
+  it.each([undefined, null, {}, { type: 'made-up' }, 'secret'])('%j is not taken for credentials', async (given) => {
+    session.isReady();
+    await answer(given as never);
+    expect(session.isRefused).toBe(true);
+    expect(warnings).toEqual([expect.stringContaining('auth.credentials()')]);
+  });
+
   it('without `auth` the cookies of the browser are used', async () => {
-    const plain = new Session(undefined, clock, () => undefined);
+    const plain = new Session(
+      undefined,
+      clock,
+      () => undefined,
+      () => undefined,
+    );
     expect(plain.isReady()).toBe(true);
     expect(await plain.signIn()).toEqual({ headers: {}, cookies: true, version: 0 });
   });

@@ -1,8 +1,16 @@
+import { z } from 'zod/mini';
 import type { AuthOptions, Credentials } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
-import { SignInRequiredError } from '../model/errors.js';
+import { AfieldError, SignInRequiredError } from '../model/errors.js';
 
 const minute = 60_000;
+
+const credentialsShape = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('basic'), username: z.string(), password: z.string() }),
+  z.object({ type: z.literal('bearer'), token: z.string() }),
+  z.object({ type: z.literal('cookie') }),
+  z.object({ type: z.literal('header'), name: z.string(), value: z.string() }),
+]);
 
 /** What a request carries to show who we are. */
 export interface SignIn {
@@ -23,6 +31,7 @@ export class Session {
   readonly #auth: AuthOptions | undefined;
   readonly #clock: Clock;
   readonly #changed: () => void;
+  readonly #warn: (line: string) => void;
   #credentials: Credentials | undefined;
   #version = 0;
   #asking: Promise<void> | undefined;
@@ -31,7 +40,8 @@ export class Session {
   #refused: 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | undefined;
 
   /** `changed` is called when work that waits for credentials may go on, or has to wait. */
-  constructor(auth: AuthOptions | undefined, clock: Clock, changed: () => void) {
+  constructor(auth: AuthOptions | undefined, clock: Clock, changed: () => void, warn: (line: string) => void) {
+    this.#warn = warn;
     this.#auth = auth;
     this.#clock = clock;
     this.#changed = changed;
@@ -116,11 +126,13 @@ export class Session {
     if (why === 'refused') this.#askedAt = this.#clock.monotonic();
     try {
       const credentials = await this.#auth.credentials(why);
+      if (!credentialsShape.safeParse(credentials).success) throw noCredentials();
       if (version !== this.#version) return; // `renew` came meanwhile: the app is asked anew
       this.#credentials = credentials;
       this.#version++;
       this.#refused = undefined;
-    } catch {
+    } catch (error) {
+      if (error instanceof AfieldError) this.#warn(error.message);
       // The app has none: the named state says what is awaited, and `renew()` ends it.
       if (version === this.#version) this.#refused ??= 'unauthorized';
     }
@@ -147,4 +159,8 @@ function carried(credentials: Credentials | undefined): { headers: Record<string
 
 function base64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}
+
+function noCredentials(): AfieldError {
+  return new AfieldError('invalid_option', 'auth.credentials() gave no credentials of a type that Afield knows.');
 }

@@ -35,6 +35,8 @@ export interface Environment {
   readonly connectivity: Connectivity;
   /** Opens the channel of a store; `news` is called when another tab announces. */
   readonly channel: (name: string, news: () => void) => Channel;
+  /** Gives the page a turn in the middle of long work. */
+  readonly breathe: () => Promise<void>;
   /** 0 ≤ random() < 1. */
   readonly random: () => number;
   /** A new name that no one else has. */

@@ -6,7 +6,9 @@ import { failureDoc, type StoredFailure } from './stored.js';
 export class Failures {
   readonly #queue: Queue;
   readonly #changed: () => void;
-  readonly #known = new Map<string, StoredFailure>();
+  readonly #known = new Map<string, { stored: StoredFailure; shown: FailedOperation }>();
+  /** Names of the failures of documents that the server refused, by document. */
+  readonly #refused = new Map<string, Set<string>>();
   #loading: Promise<void> | undefined;
 
   constructor(queue: Queue, changed: () => void) {
@@ -25,41 +27,52 @@ export class Failures {
   /** What was just stored. */
   added(failures: readonly StoredFailure[]): void {
     if (failures.length === 0) return;
-    for (const failure of failures) this.#known.set(failure._id, failure);
+    for (const failure of failures) this.#keep(failure);
     this.#changed();
   }
 
   removed(ids: readonly string[]): void {
     if (ids.length === 0) return;
-    for (const id of ids) this.#known.delete(id);
+    for (const id of ids) {
+      const docId = this.#known.get(id)?.stored.id;
+      if (typeof docId === 'string') this.#refused.get(docId)?.delete(id);
+      this.#known.delete(id);
+    }
     this.#changed();
   }
 
   /** Those of a document that the server refused; needs `load` before. */
   refusedOf(docId: string): readonly StoredFailure[] {
-    return [...this.#known.values()].filter((failure) => failure.refused !== null && failure.id === docId);
+    return [...(this.#refused.get(docId) ?? [])].flatMap((id) => this.#known.get(id)?.stored ?? []);
   }
 
   /** Those of one bulk operation, in the order of its operations; needs `load` before. */
   of(bulkOperationId: string): readonly StoredFailure[] {
-    return this.#inOrder().filter((failure) => failure.bulkOperationId === bulkOperationId);
+    return this.#inOrder().flatMap(({ stored }) => (stored.bulkOperationId === bulkOperationId ? [stored] : []));
   }
 
   list(): readonly FailedOperation[] {
-    return this.#inOrder().map(shown);
+    return this.#inOrder().map(({ shown }) => shown);
   }
 
-  #inOrder(): StoredFailure[] {
-    return [...this.#known.values()].sort((a, b) => (a._id < b._id ? -1 : 1));
+  #keep(stored: StoredFailure): void {
+    this.#known.set(stored._id, { stored, shown: shownOf(stored) });
+    if (stored.refused === null || stored.id === null) return;
+    const names = this.#refused.get(stored.id) ?? new Set();
+    this.#refused.set(stored.id, names.add(stored._id));
+  }
+
+  #inOrder(): { stored: StoredFailure; shown: FailedOperation }[] {
+    return [...this.#known.values()].sort((a, b) => (a.stored._id < b.stored._id ? -1 : 1));
   }
 
   async #read(): Promise<void> {
-    for (const failure of await this.#queue.readRange('f:', failureDoc)) this.#known.set(failure._id, failure);
+    for (const failure of await this.#queue.readRange('f:', failureDoc)) this.#keep(failure);
     this.#changed();
   }
 }
 
-function shown(failure: StoredFailure): FailedOperation {
+function shownOf(failure: StoredFailure): FailedOperation {
   return {
     bulkOperationId: failure.bulkOperationId ?? undefined,
     index: failure.index ?? undefined,

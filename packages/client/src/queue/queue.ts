@@ -93,15 +93,9 @@ export class Queue {
    * Before the header is written nothing of it runs.
    */
   async append(header: Omit<Header, '_id' | '_rev'>, operations: readonly StoredOperation[]): Promise<Header> {
-    const payloads: z.infer<typeof payloadDoc>[] = [];
-    for (let start = 0; start < operations.length; start += payloadSize) {
-      payloads.push({
-        _id: payloadId(header.payload, start / payloadSize),
-        v: storedVersion,
-        operations: JSON.stringify(operations.slice(start, start + payloadSize)),
-      });
+    for (let start = 0; start < operations.length; start += payloadSize * payloadsPerWrite) {
+      await this.writeAll(payloadsOf(header.payload, operations, start));
     }
-    await this.writeAll(payloads);
     for (;;) {
       const sequence = ++this.#lastSequence;
       const doc = { ...header, _id: headerId(sequence) };
@@ -233,6 +227,26 @@ export class Queue {
       throw error;
     }
   }
+}
+
+/** Payloads that are written in one call: their text is made and hashed without a turn for the page in between. */
+const payloadsPerWrite = 10;
+
+function payloadsOf(
+  prefix: string,
+  operations: readonly StoredOperation[],
+  from: number,
+): z.infer<typeof payloadDoc>[] {
+  const payloads: z.infer<typeof payloadDoc>[] = [];
+  const end = Math.min(from + payloadSize * payloadsPerWrite, operations.length);
+  for (let start = from; start < end; start += payloadSize) {
+    payloads.push({
+      _id: payloadId(prefix, start / payloadSize),
+      v: storedVersion,
+      operations: JSON.stringify(operations.slice(start, start + payloadSize)),
+    });
+  }
+  return payloads;
 }
 
 function rowsOf(record: BatchRecord): RowState[] {

@@ -5,6 +5,8 @@ import type { StoredOperation } from './stored.js';
 
 const mostOperations = 1_000_000;
 const longestKey = 256;
+/** Operations that are checked before the page gets a turn. */
+const perTurn = 500;
 
 /** A request that may be queued: its operations as they are stored. */
 export interface CheckedRequest {
@@ -20,6 +22,7 @@ export async function checkRequest(
   request: EnqueueRequest,
   actions: ReadonlyMap<string, AnyAction>,
   hasServer: boolean,
+  breathe: () => Promise<void>,
 ): Promise<CheckedRequest> {
   const issues = new Issues();
   if (request.target !== 'local' && request.target !== 'server')
@@ -54,6 +57,7 @@ export async function checkRequest(
       if (action === undefined || !Array.isArray(part.operations)) continue;
       for (const operation of part.operations) {
         operations.push(await checkOperation(operation, action, operations.length, issues));
+        if (operations.length % perTurn === 0) await breathe();
       }
       if (part.operations.length > 0) parts.push({ action: part.action, count: part.operations.length });
     }

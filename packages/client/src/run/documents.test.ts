@@ -45,7 +45,8 @@ describe('an attempt at a batch of documents', () => {
   };
 
   beforeEach(async () => {
-    db = new LocalDatabase(new (memoryPouch())('documents'));
+    const PouchDB = memoryPouch();
+    db = new LocalDatabase(() => new PouchDB('documents'));
     saved = [];
     fences = 0;
     await db.write(['a', 'b', 'c'].map((id) => ({ _id: id, type: 'person', colour: 'red', note: id })));

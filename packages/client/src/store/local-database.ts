@@ -35,10 +35,22 @@ export interface LocalChange {
 
 /** A local PouchDB. What it throws is marked as a storage error that may pass. */
 export class LocalDatabase implements DocumentStore {
-  readonly pouch: PouchLike;
+  readonly #open: () => PouchLike;
+  #pouch: PouchLike | undefined;
 
-  constructor(pouch: PouchLike) {
-    this.pouch = pouch;
+  /** `open` is called when the database is first needed. */
+  constructor(open: () => PouchLike) {
+    this.#open = open;
+  }
+
+  get pouch(): PouchLike {
+    this.#pouch ??= this.#open();
+    return this.#pouch;
+  }
+
+  /** Closes the handle, if there is one. */
+  async close(): Promise<void> {
+    await this.#pouch?.close();
   }
 
   async read(ids: readonly string[]): Promise<readonly DocRow[]> {

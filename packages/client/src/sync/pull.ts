@@ -1,7 +1,8 @@
 import { z } from 'zod/mini';
 import type { Requests } from '../http/requests.js';
-import type { PouchConstructor, PouchLike, PouchReplication } from '../model/pouch.js';
+import type { PouchConstructor, PouchReplication } from '../model/pouch.js';
 import { localStoreError } from '../retry/classify.js';
+import type { LocalDatabase } from '../store/local-database.js';
 import type { Errand } from './transfer.js';
 
 const replicationResult = z.object({ docs_written: z.number(), ok: z.boolean() });
@@ -9,13 +10,13 @@ const replicationResult = z.object({ docs_written: z.number(), ok: z.boolean() }
 /** Brings the server's documents here, through PouchDB's replicator with our own fetch. One pull each time it is wanted. */
 export class Pull {
   readonly #PouchDB: PouchConstructor;
-  readonly #local: PouchLike;
+  readonly #local: LocalDatabase;
   readonly #url: string;
   readonly #requests: Requests;
   #wanted = true;
   #replication: PouchReplication | undefined;
 
-  constructor(parts: { PouchDB: PouchConstructor; local: PouchLike; url: string; requests: Requests }) {
+  constructor(parts: { PouchDB: PouchConstructor; local: LocalDatabase; url: string; requests: Requests }) {
     this.#PouchDB = parts.PouchDB;
     this.#local = parts.local;
     this.#url = parts.url;
@@ -71,7 +72,7 @@ export class Pull {
     const info = remote.info.bind(remote);
     Object.assign(remote, { info: () => info().catch(() => ({ db_name: '', update_seq: 0, doc_count: 0 })) });
     try {
-      this.#replication = this.#PouchDB.replicate(remote, this.#local, { batch_size: 200, batches_limit: 2 });
+      this.#replication = this.#PouchDB.replicate(remote, this.#local.pouch, { batch_size: 200, batches_limit: 2 });
       const result = replicationResult.safeParse(await this.#replication);
       if (failure !== undefined) throw failure as Error;
       return result.success ? result.data.docs_written : 0;

@@ -114,6 +114,7 @@ export class Tab {
         });
         return channel;
       },
+      breathe: () => Promise.resolve(),
       random,
       newId,
       warn: () => undefined,
