@@ -1,3 +1,4 @@
+import { z } from 'zod/mini';
 import type { Clock } from '../model/environment.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import { judge, type Answer } from './judge.js';
@@ -111,6 +112,12 @@ export class Requests {
     }
   }
 
+  /** Whether the server at this `_session` knows us as the user that we signed in as (R12). Throws as `json` does. */
+  async isSignedIn(url: string): Promise<boolean> {
+    const name = await this.json({ method: 'GET', url, shape: userName });
+    return this.#session.confirm(name.name);
+  }
+
   /** A row of an answer says that we are not signed in (R12). */
   refusedByRow(): void {
     this.#session.refusePresent('unauthorized');
@@ -158,6 +165,13 @@ export class Requests {
       init.signal?.removeEventListener('abort', stop);
     }
   }
+}
+
+const sessionAnswer = z.object({ userCtx: z.object({ name: z.nullable(z.string()) }) });
+
+function userName(json: unknown): { name: string | null } | undefined {
+  const answer = sessionAnswer.safeParse(json);
+  return answer.success ? answer.data.userCtx : undefined;
 }
 
 function isCouchError(text: string): boolean {

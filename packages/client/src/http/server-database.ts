@@ -38,17 +38,21 @@ export class ServerDatabase implements DocumentStore {
     });
   }
 
-  write(docs: readonly Doc[]): Promise<WriteAnswer> {
-    return writeDividing(docs, async (part) => {
+  async write(docs: readonly Doc[]): Promise<WriteAnswer> {
+    const answer = await writeDividing(docs, async (part) => {
       const rows = await this.#bulkDocs({ docs: part });
       const complete = part.every((doc) => rows.some((row) => row.id === doc._id));
       return complete ? { rows } : { rows, error: shortAnswer() };
     });
+    return this.#withTrueRefusals(answer);
   }
 
   /** Writes revisions as they are. The answer names refused rows only: what is not named is to be checked with `missing`. */
-  writeRevisions(docs: readonly Doc[]): Promise<WriteAnswer> {
-    return writeDividing(docs, async (part) => ({ rows: await this.#bulkDocs({ docs: part, new_edits: false }) }));
+  async writeRevisions(docs: readonly Doc[]): Promise<WriteAnswer> {
+    const answer = await writeDividing(docs, async (part) => ({
+      rows: await this.#bulkDocs({ docs: part, new_edits: false }),
+    }));
+    return this.#withTrueRefusals(answer);
   }
 
   async readRevisions(
@@ -75,6 +79,24 @@ export class ServerDatabase implements DocumentStore {
       missing.set(id, entry.data.missing);
     }
     return missing;
+  }
+
+  /**
+   * A row `forbidden` counts only when the server still knows us as who we are: one question for the whole answer
+   * (R12). Someone else, or no one: it is a matter of signing in. No answer: the rows are tried again.
+   */
+  async #withTrueRefusals(answer: WriteAnswer): Promise<WriteAnswer> {
+    const isRefusal = (row: WriteRow): boolean => !row.ok && row.error === 'forbidden';
+    if (!answer.rows.some(isRefusal)) return answer;
+    let isUs: boolean;
+    try {
+      isUs = await this.#requests.isSignedIn(`${this.#url.slice(0, this.#url.lastIndexOf('/'))}/_session`);
+    } catch (error) {
+      return { rows: answer.rows.filter((row) => !isRefusal(row)), error: answer.error ?? error };
+    }
+    if (isUs) return answer;
+    const rows = answer.rows.map((row) => (isRefusal(row) ? { ...row, error: 'unauthorized' } : row));
+    return { ...answer, rows };
   }
 
   async #bulkDocs(body: { docs: readonly Doc[]; new_edits?: boolean }): Promise<readonly WriteRow[]> {

@@ -35,6 +35,8 @@ export class Session {
   #credentials: Credentials | undefined;
   #version = 0;
   #asking: Promise<void> | undefined;
+  /** Who we are as the server said it first, for credentials that do not say it themselves. */
+  #user: string | undefined;
   #askingSince = 0;
   #askedAt: number | undefined;
   #refused: 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | undefined;
@@ -81,6 +83,20 @@ export class Session {
       this.#changed();
     }
     this.#askAgain();
+  }
+
+  /**
+   * The server says whose session this is. True when it is ours: the user of basic credentials, else the one that it
+   * named first. False makes the credentials refused.
+   */
+  confirm(name: string | null): boolean {
+    const expected = this.#credentials?.type === 'basic' ? this.#credentials.username : this.#user;
+    if (name !== null && (expected === undefined || expected === name)) {
+      this.#user = name;
+      return true;
+    }
+    this.refusePresent('forbidden');
+    return false;
   }
 
   /** A row says that we are not signed in: the credentials in use are refused. */
