@@ -57,7 +57,7 @@ function everyPackageIsThere() {
 
 function workspaceFolders() {
   const packages = readdirSync(join(root, 'packages')).map((name) => join('packages', name));
-  return ['.', ...packages, 'demo-app', 'test', 'e2e'].filter((folder) =>
+  return ['.', ...packages, 'demo-app', 'test', 'test/bench', 'e2e'].filter((folder) =>
     existsSync(join(root, folder, 'package.json')),
   );
 }

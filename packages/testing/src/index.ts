@@ -7,3 +7,4 @@ export { CaseFileError } from './cases/case-file-error.js';
 export { readCases, type Case } from './cases/read.js';
 export { runCase, type CaseReport } from './cases/run.js';
 export { startCaseServer, type CaseServer } from './cases/server.js';
+export { MemoryPouch } from './cases/memory-pouch.js';

@@ -12,6 +12,8 @@ const writeRows = z.array(z.looseObject({ id: z.optional(z.string()) }));
 const isRecord = z.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
 );
+const withAttachments = z.object({ _attachments: isRecord });
+const wholeAttachment = z.object({ data: z.string() });
 const diffEntry = z.object({ missing: z.array(z.string()) });
 
 /** A CouchDB database over HTTP, through our own judgement of every answer. */
@@ -65,6 +67,18 @@ export class ServerDatabase implements DocumentStore {
     return revisionReads(results);
   }
 
+  /** The attachments of a revision, by their names, as base64. In one answer that is JSON, so that it can be judged. */
+  async attachments(id: string, rev: string): Promise<ReadonlyMap<string, string>> {
+    const url = `${this.#url}/${encodeURIComponent(id)}?attachments=true&rev=${encodeURIComponent(rev)}`;
+    const doc = await this.#requests.json({ method: 'GET', url, shape: (json) => parsed(withAttachments, json) });
+    const entries = Object.entries(doc._attachments).map(([name, value]) => {
+      const attachment = wholeAttachment.safeParse(value);
+      if (!attachment.success) throw notCouchdb();
+      return [name, attachment.data.data] as const;
+    });
+    return new Map(entries);
+  }
+
   /** Which of these revisions the server does not have. */
   async missing(revisions: ReadonlyMap<string, readonly string[]>): Promise<ReadonlyMap<string, readonly string[]>> {
     // No prototype: an id `__proto__` is a plain key.
@@ -74,8 +88,7 @@ export class ServerDatabase implements DocumentStore {
     const missing = new Map<string, readonly string[]>();
     for (const [id, value] of Object.entries(answer)) {
       const entry = diffEntry.safeParse(value);
-      if (!entry.success)
-        throw new RetryableError('The server answered in another shape.', { class: 'network', code: 'not-couchdb' });
+      if (!entry.success) throw notCouchdb();
       missing.set(id, entry.data.missing);
     }
     return missing;
@@ -129,6 +142,10 @@ export function writeRow(row: Record<string, unknown>): WriteRow | undefined {
 function parsed<Value>(schema: z.ZodMiniType<Value>, json: unknown): Value | undefined {
   const result = schema.safeParse(json);
   return result.success ? result.data : undefined;
+}
+
+function notCouchdb(): RetryableError {
+  return new RetryableError('The server answered in another shape.', { class: 'network', code: 'not-couchdb' });
 }
 
 function shortAnswer(): RetryableError {

@@ -1,0 +1,233 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import {
+  createClient,
+  defineDocumentAction,
+  type Client,
+  type ClientOptions,
+  type ClientStatus,
+  type FailedOperation,
+} from '@afield/client';
+import { serverUnderTest, temporaryDatabases, type ServerUnderTest, type TemporaryDatabases } from '@afield/devserver';
+import { MemoryPouch } from '@afield/testing';
+import { filter, firstValueFrom } from 'rxjs';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod/mini';
+
+const setColour = defineDocumentAction({
+  name: 'set-colour',
+  operation: z.strictObject({ to: z.string() }),
+  isApplied: (doc, { to }) => doc['colour'] === to,
+  apply: (doc, { to }) => ({ ...doc, colour: to }),
+});
+
+/** The server takes no document of this colour. */
+const noBlack = {
+  _id: '_design/no-black',
+  validate_doc_update: "function (doc) { if (doc.colour === 'black') throw { forbidden: 'no black here' }; }",
+};
+
+type Stored = Record<string, unknown>;
+let stores = 0;
+
+describe('documents, results and failures on the way to the server', () => {
+  let server: ServerUnderTest;
+  let databases: TemporaryDatabases;
+  let urls: { records: string; results: string };
+  let clients: Client[];
+
+  beforeAll(async () => {
+    server = await serverUnderTest();
+  });
+  afterAll(async () => {
+    await server.close();
+  });
+  beforeEach(async () => {
+    databases = temporaryDatabases(server.url, server.admin);
+    const records = await databases.create('records', { docs: [noBlack] });
+    urls = { records: records.url, results: (await databases.create('results')).url };
+    clients = [];
+  });
+  afterEach(async () => {
+    await Promise.all(clients.map((client) => client.close()));
+    await server.proxy.reset();
+    await databases.dispose();
+  });
+
+  const open = (options: Partial<ClientOptions> = {}): Client => {
+    const client = createClient({
+      name: `sync-${String(stores++)}`,
+      PouchDB: MemoryPouch,
+      actions: [setColour],
+      server: urls.records,
+      results: urls.results,
+      auth: { credentials: () => Promise.resolve({ type: 'basic', ...server.admin }) },
+      // Every retry comes soon: these tests are about what is sent, not about when.
+      ramp: () => 1000,
+      jitter: 0,
+      ...options,
+    });
+    clients.push(client);
+    return client;
+  };
+  const ask = async (url: string): Promise<Stored> => {
+    const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
+    return (await (await fetch(url, { headers: { authorization } })).json()) as Stored;
+  };
+  const results = async (): Promise<Stored[]> => {
+    const { rows } = (await ask(`${urls.results}/_all_docs?include_docs=true`)) as { rows: { doc: Stored }[] };
+    return rows.map(({ doc }) => doc);
+  };
+  const status = (client: Client, is: (one: ClientStatus) => boolean): Promise<ClientStatus> =>
+    firstValueFrom(client.status$.pipe(filter(is)));
+  const atServer = (client: Client): Promise<ClientStatus> =>
+    status(
+      client,
+      ({ pending, unreported, push, results: sent }) =>
+        pending === 0 && unreported === 0 && push.state === 'idle' && push.attempts > 0 && sent.state === 'idle',
+    );
+  const failures = (client: Client, count: number): Promise<readonly FailedOperation[]> =>
+    firstValueFrom(client.failures$.pipe(filter((list) => list.length === count)));
+  const paint = (client: Client, ids: readonly string[], to: string): Promise<unknown> =>
+    client.enqueue({ target: 'local', actions: [{ action: 'set-colour', operations: ids.map((id) => ({ id, to })) }] });
+
+  it('S2 a document that the server refuses becomes a failed operation, and never holds up the others', async () => {
+    const client = open();
+    await client.documents.bulkDocs(['a', 'b', 'c'].map((_id) => ({ _id, colour: 'red' })));
+    await atServer(client);
+    await client.enqueue({
+      target: 'local',
+      actions: [
+        {
+          action: 'set-colour',
+          operations: [
+            { id: 'a', to: 'blue' },
+            { id: 'b', to: 'black' },
+            { id: 'c', to: 'blue' },
+          ],
+        },
+      ],
+    });
+    expect(await failures(client, 1)).toMatchObject([
+      { id: 'b', index: 1, code: 'forbidden', reason: 'no black here', operation: { content: { to: 'black' } } },
+    ]);
+    await atServer(client);
+    expect(await ask(`${urls.records}/a`)).toMatchObject({ colour: 'blue' });
+    expect(await ask(`${urls.records}/b`)).toMatchObject({ colour: 'red' });
+    expect(await client.documents.get('b')).toMatchObject({ colour: 'black' });
+    const [list, result] = await results();
+    expect(result).toMatchObject({ state: 'done-with-failures', total: 3, applied: 2, failed: 1 });
+    expect(list).toMatchObject({ operations: [{ index: 1, id: 'b', code: 'forbidden', fields: ['to'] }] });
+  });
+
+  it('S1 S2 a later revision that the server takes makes the refused one applied, and the result is updated', async () => {
+    const client = open();
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await paint(client, ['a'], 'black');
+    await failures(client, 1);
+    await atServer(client);
+    await client.documents.put({ ...(await client.documents.get('a')), colour: 'green' });
+    await failures(client, 0);
+    await atServer(client);
+    expect(await ask(`${urls.records}/a`)).toMatchObject({ colour: 'green' });
+    const sent = await results();
+    expect(sent.find(({ type }) => type === 'afield-result')).toMatchObject({ state: 'done', applied: 1, failed: 0 });
+    expect(sent.find(({ type }) => type === 'afield-failures')).toMatchObject({ operations: [] });
+  });
+
+  it('S2 an edit of the app itself that the server refuses is a failure too, of no bulk operation', async () => {
+    const client = open();
+    await client.documents.bulkDocs([
+      { _id: 'mine', colour: 'black' },
+      { _id: 'other', colour: 'red' },
+    ]);
+    expect(await failures(client, 1)).toMatchObject([{ id: 'mine', bulkOperationId: undefined, code: 'forbidden' }]);
+    await status(client, ({ push }) => push.state === 'idle' && push.attempts > 0);
+    expect(await ask(`${urls.records}/other`)).toMatchObject({ colour: 'red' });
+  });
+
+  it('S1 results hold ids, codes and names of fields only: no reason, no content, no credential', async () => {
+    const client = open();
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await paint(client, ['a', 'nowhere'], 'private colour');
+    await atServer(client);
+    const text = JSON.stringify(await results());
+    expect(text).toContain('missing');
+    for (const secret of ['private colour', 'not there', server.admin.password]) expect(text).not.toContain(secret);
+  });
+
+  it('S1 a result whose answer got lost is sent again and stored once', async () => {
+    server.proxy.addRule({
+      when: { method: 'POST', path: '/_bulk_docs', times: 1, database: new URL(urls.results).pathname.slice(1) },
+      do: { type: 'reset', commit: true },
+    });
+    const client = open();
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await paint(client, ['a'], 'blue');
+    const shown = await atServer(client);
+    expect(shown.results.failedAttempts).toBeGreaterThan(0);
+    expect(await results()).toHaveLength(1);
+  });
+
+  it('S2 what another device writes comes here, and what is written here goes there, with the same revisions', async () => {
+    const [one, two] = [open(), open({ pullEveryS: 1 })];
+    await one.documents.bulkDocs([
+      { _id: 'a', colour: 'red', _attachments: { 'n.txt': { content_type: 'text/plain', data: 'aGk=' } } },
+    ]);
+    await atServer(one);
+    const there = (await ask(`${urls.records}/a`)) as { _rev: string };
+    await expect
+      .poll(async () => two.documents.get('a').catch(() => undefined), { timeout: 10_000 })
+      .toMatchObject({ _rev: there._rev });
+    expect(await one.documents.get('a')).toMatchObject({ _rev: there._rev });
+    const copy = (await two.documents.get('a', { attachments: true })) as {
+      _attachments: { 'n.txt': { data: string } };
+    };
+    expect(copy._attachments['n.txt'].data).toBe('aGk=');
+  });
+
+  it('R12 signed out in the middle: waits, asks once, and goes on with fresh credentials', async () => {
+    let password = 'wrong';
+    const asked: string[] = [];
+    const client = open({
+      auth: {
+        credentials: (why) => {
+          asked.push(why);
+          return Promise.resolve({ type: 'basic', username: server.admin.username, password });
+        },
+      },
+    });
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await paint(client, ['a'], 'blue');
+    await status(client, ({ signInRequired, push }) => signInRequired && push.state === 'waiting-auth');
+    expect(asked).toEqual(['first', 'refused']);
+    ({ password } = server.admin);
+    client.signedIn();
+    await atServer(client);
+    expect(await ask(`${urls.records}/a`)).toMatchObject({ colour: 'blue' });
+  });
+
+  it('close leaves nothing behind: a process that has closed its client ends by itself', async () => {
+    const script = `
+      import { createClient } from '@afield/client';
+      import { MemoryPouch } from '@afield/testing';
+      const client = createClient({ name: 'ends', PouchDB: MemoryPouch, actions: [], server: ${JSON.stringify(urls.records)},
+        results: ${JSON.stringify(urls.results)}, auth: { credentials: async () => ({ type: 'basic', username: 'x', password: 'y' }) } });
+      await client.documents.bulkDocs([{ _id: 'z' }]);
+      await client.enqueue({ target: 'local', actions: [{ action: 'delete', operations: [{ id: 'z' }] }] });
+      client.failures$.subscribe();
+      await new Promise((resolve) => client.status$.subscribe(({ pending }) => pending === 0 && resolve()));
+      await client.close();
+      console.log('closed');`;
+    const child = spawn(process.execPath, ['--input-type=module', '--unhandled-rejections=strict', '-e', script], {
+      cwd: fileURLToPath(new URL('..', import.meta.url)),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const said: string[] = [];
+    child.stdout.on('data', (chunk: Buffer) => said.push(chunk.toString()));
+    child.stderr.on('data', (chunk: Buffer) => said.push(chunk.toString()));
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    expect(said.join('')).toBe('closed\n');
+    expect(code).toBe(0);
+  }, 15_000);
+});
