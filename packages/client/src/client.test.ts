@@ -159,6 +159,101 @@ describe('the client', () => {
     expect((await queue.allDocs({ startkey: 'h:', endkey: 'h:\uffff' })).rows).toEqual([]);
   });
 
+  it('O2 what is queued is what was given, whatever the caller does with its list afterwards', async () => {
+    const client = open();
+    await seed(client, 2);
+    const operations = [
+      { id: 'd0000', to: 'blue' },
+      { id: 'd0001', to: 'blue' },
+    ];
+    const queued = client.enqueue({ target: 'local', actions: [{ action: 'set-colour', operations }] });
+    for (const operation of operations) operation.to = 'black';
+    operations.length = 0;
+    const { bulkOperationId } = await queued;
+    expect(await settled(client, bulkOperationId)).toMatchObject({ state: 'done', total: 2, applied: 2 });
+    expect(await read(client.documents, 'd0001')).toMatchObject({ colour: 'blue' });
+  });
+
+  it.each([
+    [undefined, ''],
+    [null, ''],
+    [{ target: 'local', actions: [null] }, 'actions.0.action'],
+    [{ target: 'local', actions: [{ action: 'set-colour', operations: 'x' }] }, 'actions.0.operations'],
+    [{ target: 'local', actions: [{ action: 'set-colour', operations: [null] }] }, ''],
+    [{ target: 'local', actoins: [] }, 'actoins'],
+  ])('S9 %j is refused with the place that is wrong', async (request, field) => {
+    const refused: unknown = await open()
+      .enqueue(request as never)
+      .catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(InvalidRequestError);
+    expect((refused as InvalidRequestError).issues[0]).toMatchObject({ field });
+  });
+
+  it('S9 says what a schema without texts knows: the kind, the keys, the action', async () => {
+    await expect(
+      open().enqueue({
+        target: 'local',
+        actions: [{ action: 'set-colour', operations: [{ id: 'a', to: 'x', tow: 1 }] }],
+      }),
+    ).rejects.toThrow(/operation 0: .*unrecognized keys.*tow.*set-colour/);
+  });
+
+  it('S9 a schema that throws is named with its operation', async () => {
+    const throwing = { '~standard': { version: 1 as const, vendor: 'x', validate: () => JSON.parse('no') as never } };
+    const client = open({ actions: [{ ...setColour, operation: throwing } as AnyAction] });
+    await expect(client.enqueue(paint(['a'], 'blue'))).rejects.toThrow(/operation 0: its schema threw SyntaxError/);
+  });
+
+  it('R18 after the clock went back, short sessions come to the end of a wait', async () => {
+    let calls = 0;
+    const failing = defineAction({
+      name: 'failing',
+      operation: z.strictObject({}),
+      run: () => {
+        calls++;
+        return Promise.reject(new RetryableError('not yet'));
+      },
+    });
+    const session = async (run: (client: Client) => Promise<void>): Promise<void> => {
+      const client = open({ actions: [failing as AnyAction], ramp: () => 10 * 60_000 });
+      await run(client);
+      await client.close();
+    };
+    const waits = (client: Client): Promise<unknown> =>
+      firstValueFrom(client.bulkOperations$.pipe(filter(([one]) => one?.nextAttemptAt !== undefined)));
+    await session(async (client) => {
+      await client.enqueue({ target: 'local', actions: [{ action: 'failing', operations: [{ id: 'a' }] }] });
+      await waits(client);
+    });
+    expect(calls).toBe(1);
+    clock.jumpWall(-4 * 365 * 24 * 60 * 60_000);
+    for (let count = 0; count < 2; count++) {
+      await session(async (client) => {
+        await waits(client);
+        clock.advance(4 * 60_000);
+      });
+    }
+    await session(async (client) => {
+      await waits(client);
+      clock.advance(4 * 60_000);
+      await firstValueFrom(client.bulkOperations$.pipe(filter(([one]) => one?.failedAttempts === 2)));
+    });
+    expect(calls).toBe(2);
+  });
+
+  it('close answers for what is being queued, and nothing is opened after it', async () => {
+    const client = open();
+    const queued = client.enqueue(paint(['a'], 'blue')).then(
+      () => 'queued',
+      (error: unknown) => error,
+    );
+    await client.close();
+    const outcome = await queued;
+    const stored = await new PouchDB('clinic-afield-queue').allDocs({ startkey: 'h:', endkey: 'h:\uffff' });
+    expect(outcome === 'queued').toBe(stored.rows.length === 1);
+    await expect(client.storeId).rejects.toBeInstanceOf(ClientClosedError);
+  });
+
   it('S9 content that JSON would change is refused, and a deep lineage is not', async () => {
     const any = defineAction({ name: 'any', operation: z.looseObject({}), run: () => Promise.resolve({}) });
     const client = open({ actions: [any as AnyAction] });
@@ -209,6 +304,7 @@ describe('the client', () => {
       total: 2,
       failed: 0,
       lastError: { class: 'bug', code: 'TypeError' },
+      bug: { name: 'TypeError', stack: expect.stringContaining('Failed to fetch') as string },
     });
     expect(await settled(client, second.bulkOperationId)).toMatchObject({ state: 'done' });
   });
@@ -366,9 +462,15 @@ describe('the client', () => {
     [{ server: 'not an address' }],
     [{ server: 'http://admin:secret@127.0.0.1:5984/db' }],
     [{ actions: [setColour, setColour] }],
+    [{ actions: [{ name: 'x' }] }],
+    [{ actions: [{ ...setColour, apply: undefined }] }],
+    [{ actions: undefined }],
+    [{ PouchDB: undefined }],
+    [{ auth: { credentials: 'x' } }],
+    [{ servr: 'http://127.0.0.1/x' }],
   ])('a wrong option is refused at once: %j', (options) => {
-    expect(() => createClient({ name: 'clinic', PouchDB, actions: [setColour], autoStart: false, ...options })).toThrow(
-      AfieldError,
-    );
+    expect(() =>
+      createClient({ name: 'clinic', PouchDB, actions: [setColour], autoStart: false, ...(options as object) }),
+    ).toThrow(AfieldError);
   });
 });

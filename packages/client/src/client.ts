@@ -1,21 +1,22 @@
 import { BehaviorSubject, defer, from, map, switchMap, type Observable } from 'rxjs';
-import { deleteAction } from './actions/delete.js';
 import { defaultEnvironment } from './environment.js';
 import { Requests } from './http/requests.js';
 import { ServerDatabase } from './http/server-database.js';
 import { Session } from './http/session.js';
 import type { Client, ClientOptions, EnqueueReceipt, EnqueueRequest } from './model/client.js';
 import type { Channel, Environment } from './model/environment.js';
-import { AfieldError, ClientClosedError } from './model/errors.js';
+import { ClientClosedError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { PouchLike } from './model/pouch.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './model/states.js';
+import { copyOf } from './queue/copy.js';
 import { Failures } from './queue/failures.js';
 import { Queue } from './queue/queue.js';
 import { Reports } from './queue/reports.js';
 import { checkRequest } from './queue/request.js';
 import { sequenceOf, storedVersion } from './queue/stored.js';
 import { digestOf } from './queue/subjects.js';
+import { actionsByName, checkOptions } from './options.js';
 import { Replication } from './replication.js';
 import { RetryPolicy } from './retry/policy.js';
 import { rampOfR2 } from './retry/ramp.js';
@@ -69,14 +70,16 @@ class AfieldClient implements Client {
   #closed: Promise<void> | undefined;
   #unsubscribe: (() => void) | undefined;
   #channel: Channel | undefined;
+  /** Calls that are under way: what they store must be answered for, also while closing. */
+  readonly #enqueuing = new Set<Promise<EnqueueReceipt>>();
   #leader = false;
   #dirty = false;
   #openFailures = 0;
 
   constructor(options: ClientOptions) {
+    this.#options = checkOptions(options);
     const environment = { ...defaultEnvironment(), ...options.environment };
     const { clock, random } = environment;
-    this.#options = checkOptions(options);
     this.#environment = environment;
     this.#actions = actionsByName(options.actions);
     this.#tab = environment.newId();
@@ -90,7 +93,7 @@ class AfieldClient implements Client {
       this.#failed.next();
       changed();
     });
-    this.#reports = new Reports();
+    this.#reports = new Reports(this.#queue);
     this.#policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, random);
     this.#scheduler = new Scheduler(clock, () => this.#policy.spread());
     const poke = (): void => {
@@ -177,8 +180,20 @@ class AfieldClient implements Client {
     return this.#open();
   }
 
-  async enqueue(request: EnqueueRequest): Promise<EnqueueReceipt> {
+  enqueue(request: EnqueueRequest): Promise<EnqueueReceipt> {
+    const enqueuing = this.#enqueue(request);
+    const forget = (): void => {
+      this.#enqueuing.delete(enqueuing);
+    };
+    this.#enqueuing.add(enqueuing);
+    enqueuing.then(forget, forget);
+    return enqueuing;
+  }
+
+  async #enqueue(given: EnqueueRequest): Promise<EnqueueReceipt> {
     this.#assertOpen();
+    // The caller may empty its list as soon as it has called: what is queued is what was given.
+    const request = copyOf(given);
     const { parts, operations } = await checkRequest(
       request,
       this.#actions,
@@ -186,7 +201,6 @@ class AfieldClient implements Client {
       this.#environment.breathe,
     );
     await this.#open();
-    this.#assertOpen();
     const { newId, clock } = this.#environment;
     const id = newId();
     const header = await this.#queue.append(
@@ -248,8 +262,9 @@ class AfieldClient implements Client {
     this.#closing.abort();
     this.#scheduler.close();
     this.#unsubscribe?.();
-    this.#channel?.close();
     await this.#opening?.catch(() => undefined);
+    await Promise.allSettled(this.#enqueuing);
+    this.#channel?.close();
     await this.#leading?.catch(() => undefined);
     await Promise.all([this.#runner.idle(), this.#results?.idle(), this.#replication?.close()]);
     // A handle that is closed already is what is wanted: handles of one database share their connection.
@@ -259,6 +274,7 @@ class AfieldClient implements Client {
 
   /** Opens the store; a failed opening is tried again by the next who needs it. */
   #open(): Promise<string> {
+    if (this.#closing.signal.aborted) return Promise.reject(new ClientClosedError());
     this.#opening ??= this.#openOnce().catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
@@ -325,13 +341,14 @@ class AfieldClient implements Client {
           queue: this.#queue,
           failures: this.#failures,
           reports: this.#reports,
-          server: new ServerDatabase(this.#options.results, this.#requests),
+          server: new ServerDatabase(this.#options.results, this.#requests, 'retry'),
           storeId,
         }),
         this.#transferParts(),
       );
     }
-    this.#runner.resume();
+    await this.#failures.reload();
+    await this.#runner.resume();
     await this.#replication?.resume();
     await this.#results?.resume();
   }
@@ -432,42 +449,4 @@ function aborted(signal: AbortSignal): Promise<void> {
       resolve();
     });
   });
-}
-
-function actionsByName(actions: readonly AnyAction[]): ReadonlyMap<string, AnyAction> {
-  const byName = new Map<string, AnyAction>([[deleteAction.name, deleteAction]]);
-  for (const action of actions) {
-    if (byName.has(action.name))
-      throw new AfieldError('invalid_option', `The action "${action.name}" is defined twice.`);
-    byName.set(action.name, action);
-  }
-  return byName;
-}
-
-function checkOptions(options: ClientOptions): ClientOptions {
-  const wrong = (what: string): never => {
-    throw new AfieldError('invalid_option', `createClient: ${what}.`);
-  };
-  if (typeof options.name !== 'string' || options.name === '') wrong('`name` must be a text that is not empty');
-  const { batchSize = 100, jitter = 0.2, server, results } = options;
-  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > 100) wrong('`batchSize` must be from 1 to 100');
-  if (!(jitter >= 0 && jitter <= 1)) wrong('`jitter` must be from 0 to 1');
-  for (const [name, url] of [
-    ['server', server],
-    ['results', results],
-  ] as const) {
-    if (url === undefined) continue;
-    const parsed = parsedUrl(url);
-    if (parsed === undefined) return wrong(`\`${name}\` must be the address of a database`);
-    if (parsed.username !== '' || parsed.password !== '') wrong(`\`${name}\` must not hold credentials: use \`auth\``);
-  }
-  return options;
-}
-
-function parsedUrl(text: string): URL | undefined {
-  try {
-    return new URL(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -29,7 +29,7 @@ export class Replication {
   ) {
     const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
     this.#local = local;
-    this.#push = new Transfer(pushErrand({ local, server: new ServerDatabase(url, requests), refusals, clock }), parts);
+    this.#push = new Transfer(pushErrand({ local, server: new ServerDatabase(url, requests), refusals }), parts);
     this.#pull = new Pull({ PouchDB, local, url, requests });
     this.#pullTransfer = new Transfer(
       this.#pull.errand(() => {

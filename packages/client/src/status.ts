@@ -28,6 +28,7 @@ export function bulkOperationStatus(
     nextAttemptAt,
     lastError: header.lastError ?? undefined,
     queuedAt: header.queuedAt,
+    bug: header.bug,
   };
 }
 

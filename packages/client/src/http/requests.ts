@@ -9,6 +9,11 @@ export interface JsonRequest<Value> {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly url: string;
   readonly body?: unknown;
+  /**
+   * What a 403 of the whole request means: that the user may not do this at all (`sign-in`, default), or that only this
+   * database is closed to them (`retry`): then everything else goes on.
+   */
+  readonly forbidden?: 'sign-in' | 'retry';
   /** The answer in the shape that was asked for, or undefined when it is not. */
   readonly shape: (json: unknown) => Value | undefined;
 }
@@ -45,9 +50,10 @@ export class Requests {
       method: request.method,
       headers: { accept: 'application/json', 'content-type': 'application/json', ...signIn.headers },
       credentials: signIn.cookies ? 'include' : 'omit',
+      redirect: 'manual',
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
     });
-    return this.#judged(signIn, () => judge(answer, request.shape, this.#clock.wall()));
+    return this.#judged(signIn, () => judge(answer, request.shape, this.#clock.wall()), request.forbidden);
   }
 
   /**
@@ -62,8 +68,11 @@ export class Requests {
       ...init,
       headers,
       credentials: signIn.cookies ? 'include' : 'omit',
+      redirect: 'manual',
     });
-    if (answer.status !== 404 || !isCouchError(answer.text)) {
+    // A checkpoint that is not there yet is an answer; a database that is not there is not.
+    const isMissingCheckpoint = answer.status === 404 && /\/_local\/[^/]+$/.test(new URL(url).pathname);
+    if (!isMissingCheckpoint || !isCouchError(answer.text)) {
       this.#judged(signIn, () =>
         judge(answer, (json) => (typeof json === 'object' ? json : undefined), this.#clock.wall()),
       );
@@ -86,6 +95,7 @@ export class Requests {
     const answer = await this.#answer(url, {
       ...init,
       headers,
+      ...(signIn === undefined ? {} : { redirect: 'manual' }),
       ...(signIn?.cookies === true ? { credentials: 'include' } : {}),
     });
     const { status } = answer;
@@ -123,10 +133,13 @@ export class Requests {
     this.#session.refusePresent('unauthorized');
   }
 
-  #judged<Value>(signIn: SignIn, decide: () => Value): Value {
+  #judged<Value>(signIn: SignIn, decide: () => Value, forbidden: 'sign-in' | 'retry' = 'sign-in'): Value {
     try {
       return decide();
     } catch (error) {
+      if (error instanceof SignInRequiredError && error.code === 'forbidden' && forbidden === 'retry') {
+        throw new RetryableError('This database is closed to the user.', { class: 'auth', code: 'forbidden' });
+      }
       if (error instanceof SignInRequiredError) this.#session.refuse(signIn, error.code as 'unauthorized');
       throw error;
     }
@@ -138,16 +151,23 @@ export class Requests {
       abort.abort();
     };
     let timedOut = false;
-    const timer = this.#clock.setTimer(() => {
+    const giveUp = (): void => {
       timedOut = true;
       stop();
-    }, this.#timeoutMs);
+    };
+    // A slow network gets the time that a large request needs; while an answer comes in, it is not given up.
+    const sent = typeof init.body === 'string' ? init.body.length : 0;
+    let timer = this.#clock.setTimer(giveUp, this.#timeoutMs + sent / slowestBytesPerMs);
+    const goesOn = (): void => {
+      this.#clock.clearTimer(timer);
+      timer = this.#clock.setTimer(giveUp, this.#timeoutMs);
+    };
     this.#closed.addEventListener('abort', stop);
     init.signal?.addEventListener('abort', stop);
     try {
       if (this.#closed.aborted || init.signal?.aborted === true) stop();
       const response = await this.#fetch(url, { ...init, signal: abort.signal });
-      const text = await response.text();
+      const text = await textOf(response, goesOn);
       return {
         status: response.status,
         header: (name) => response.headers.get(name),
@@ -165,6 +185,21 @@ export class Requests {
       init.signal?.removeEventListener('abort', stop);
     }
   }
+}
+
+/** 64 kbit/s: a request is given so much more time for its size. */
+const slowestBytesPerMs = 8;
+
+async function textOf(response: Response, goesOn: () => void): Promise<string> {
+  const reader = response.body?.getReader();
+  if (reader === undefined) return response.text();
+  const decoder = new TextDecoder();
+  let text = '';
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    goesOn();
+    text += decoder.decode(part.value, { stream: true });
+  }
+  return text + decoder.decode();
 }
 
 const sessionAnswer = z.object({ userCtx: z.object({ name: z.nullable(z.string()) }) });

@@ -137,7 +137,7 @@ describe('a database on a server', () => {
       {
         json: {
           rows: [
-            { key: 'b', id: 'b', value: { rev: '1-x' }, doc: { _id: 'b' } },
+            { key: 'b', id: 'b', value: { rev: '1-x' }, doc: { _id: 'b', _rev: '1-x' } },
             { key: 'a', error: 'not_found' },
           ],
         },
@@ -150,8 +150,32 @@ describe('a database on a server', () => {
     ]);
   });
 
+  const nowhere = '"afield:no-such-document":{"missing":["1-00000000000000000000000000000000"]}';
+
+  it.each(['{}', '{"ok":true}', '[]', '{"a":{}}'])('8 %s is no answer to what is missing', async (text) => {
+    answers = [{ text }];
+    await expect(database().missing(new Map([['a', ['1-x']]]))).rejects.toMatchObject({ code: 'not-couchdb' });
+  });
+
+  it.each([
+    { key: 'a', id: 'a', value: { rev: '1-x' } },
+    { key: 'a', id: 'a', value: { rev: '1-x' }, doc: null },
+    { key: 'a', id: 'a', value: { rev: '1-x' }, doc: { _id: 'other', _rev: '1-x' } },
+    { key: 'a', id: 'a', value: { rev: '1-x' }, doc: { _id: 'a', _rev: '2-y' } },
+  ])('R7 a live row without its own document is no missing document: %j', async (row) => {
+    answers = [{ json: { rows: [row] } }];
+    await expect(database().read(['a'])).rejects.toMatchObject({ class: 'network', code: 'short-answer' });
+  });
+
+  it('8 a row of a write that says neither `ok` nor a revision says nothing', async () => {
+    answers = [{ json: [{ id: 'a' }, { id: 'b', rev: '2-x' }] }];
+    const { rows, error } = await database().write(docs);
+    expect(rows.map(({ id }) => id)).toEqual(['b']);
+    expect(error).toMatchObject({ code: 'short-answer' });
+  });
+
   it('S8 ids are data, never part of an address, and `__proto__` is one of them', async () => {
-    answers = [{ text: '{"__proto__":{"missing":["1-x"]}}' }];
+    answers = [{ text: `{"__proto__":{"missing":["1-x"]},${nowhere}}` }];
     const missing = await database().missing(
       new Map([
         ['__proto__', ['1-x']],
@@ -162,6 +186,7 @@ describe('a database on a server', () => {
     expect(Object.entries(asked[0]?.body as object)).toEqual([
       ['__proto__', ['1-x']],
       ['a/b?c#d', ['1-y']],
+      ['afield:no-such-document', ['1-00000000000000000000000000000000']],
     ]);
     expect(({} as Record<string, unknown>)['missing']).toBeUndefined();
   });

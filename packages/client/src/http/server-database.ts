@@ -16,15 +16,20 @@ const withAttachments = z.object({ _attachments: isRecord });
 const wholeAttachment = z.object({ data: z.string() });
 const diffEntry = z.object({ missing: z.array(z.string()) });
 
+/** Asked with every question for what is missing: an answer that does not name it is no answer, however it looks. */
+const nowhere = { id: 'afield:no-such-document', rev: '1-00000000000000000000000000000000' };
+
 /** A CouchDB database over HTTP, through our own judgement of every answer. */
 export class ServerDatabase implements DocumentStore {
   readonly #url: string;
   readonly #requests: Requests;
+  readonly #forbidden: 'sign-in' | 'retry';
 
   /** `url` is the address of the database, without credentials. */
-  constructor(url: string, requests: Requests) {
+  constructor(url: string, requests: Requests, forbidden: 'sign-in' | 'retry' = 'sign-in') {
     this.#url = url.replace(/\/+$/, '');
     this.#requests = requests;
+    this.#forbidden = forbidden;
   }
 
   async read(ids: readonly string[]): Promise<readonly DocRow[]> {
@@ -84,9 +89,12 @@ export class ServerDatabase implements DocumentStore {
     // No prototype: an id `__proto__` is a plain key.
     const asked = Object.create(null) as Record<string, readonly string[]>;
     for (const [id, revs] of revisions) asked[id] = revs;
+    asked[nowhere.id] = [nowhere.rev];
     const answer = await this.#post('/_revs_diff', asked, (json) => parsed(isRecord, json));
     const missing = new Map<string, readonly string[]>();
+    if (!Object.prototype.hasOwnProperty.call(answer, nowhere.id)) throw notCouchdb();
     for (const [id, value] of Object.entries(answer)) {
+      if (id === nowhere.id) continue;
       const entry = diffEntry.safeParse(value);
       if (!entry.success) throw notCouchdb();
       missing.set(id, entry.data.missing);
@@ -120,7 +128,7 @@ export class ServerDatabase implements DocumentStore {
   }
 
   #post<Value>(path: string, body: unknown, shape: (json: unknown) => Value | undefined): Promise<Value> {
-    return this.#requests.json({ method: 'POST', url: this.#url + path, body, shape });
+    return this.#requests.json({ method: 'POST', url: this.#url + path, body, shape, forbidden: this.#forbidden });
   }
 }
 
@@ -129,7 +137,10 @@ export function writeRow(row: Record<string, unknown>): WriteRow | undefined {
   const { id, rev } = row;
   if (typeof id !== 'string') return undefined;
   const error = typeof row['error'] === 'string' ? row['error'] : row['error'] === undefined ? undefined : row['name'];
-  if (error === undefined) return { id, ok: true, rev: typeof rev === 'string' ? rev : undefined };
+  if (error === undefined) {
+    if (typeof rev === 'string') return { id, ok: true, rev };
+    return row['ok'] === true ? { id, ok: true, rev: undefined } : undefined;
+  }
   const reason = row['reason'] ?? row['message'];
   return {
     id,

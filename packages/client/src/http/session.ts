@@ -5,11 +5,14 @@ import { AfieldError, SignInRequiredError } from '../model/errors.js';
 
 const minute = 60_000;
 
+/** What cannot be sent as a header is found when it comes, not when an error about it shows it. */
+const headerValue = z.string().check(z.regex(/^[\t\x20-\x7e\x80-\xff]*$/));
+
 const credentialsShape = z.discriminatedUnion('type', [
   z.object({ type: z.literal('basic'), username: z.string(), password: z.string() }),
-  z.object({ type: z.literal('bearer'), token: z.string() }),
+  z.object({ type: z.literal('bearer'), token: headerValue }),
   z.object({ type: z.literal('cookie') }),
-  z.object({ type: z.literal('header'), name: z.string(), value: z.string() }),
+  z.object({ type: z.literal('header'), name: z.string().check(z.regex(/^[\w!#$%&'*+.^`|~-]+$/)), value: headerValue }),
 ]);
 
 /** What a request carries to show who we are. */
@@ -39,6 +42,7 @@ export class Session {
   #user: string | undefined;
   #askingSince = 0;
   #askedAt: number | undefined;
+  #askFailed = false;
   #refused: 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | undefined;
 
   /** `changed` is called when work that waits for credentials may go on, or has to wait. */
@@ -52,6 +56,11 @@ export class Session {
   /** True while the server refuses what we have: nothing is tried (R12). */
   get isRefused(): boolean {
     return this.#refused !== undefined;
+  }
+
+  /** The app had no credentials when it was asked: it may have some later. */
+  get askFailed(): boolean {
+    return this.#askFailed && this.#refused !== undefined;
   }
 
   /** Milliseconds on the monotonic clock since the app was asked and has not answered; undefined when nothing is asked. */
@@ -147,7 +156,9 @@ export class Session {
       this.#credentials = credentials;
       this.#version++;
       this.#refused = undefined;
+      this.#askFailed = false;
     } catch (error) {
+      this.#askFailed = true;
       if (error instanceof AfieldError) this.#warn(error.message);
       // The app has none: the named state says what is awaited, and `renew()` ends it.
       if (version === this.#version) this.#refused ??= 'unauthorized';

@@ -27,6 +27,8 @@ export function docRowsByKey(rows: z.infer<typeof allDocsRows>): Map<string, Doc
       continue;
     }
     const deleted = row.value.deleted === true;
+    // A live document without its body, or another one, says nothing: it is read again, never taken for missing.
+    if (!deleted && (row.doc?._id !== row.key || row.doc._rev !== row.value.rev)) continue;
     found.set(row.key, {
       id: row.key,
       rev: row.value.rev,

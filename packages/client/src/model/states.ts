@@ -46,6 +46,8 @@ export interface BulkOperationStatus {
   readonly nextAttemptAt: number | undefined;
   readonly lastError: ErrorSummary | undefined;
   readonly queuedAt: number;
+  /** In the state `failed`: the error of the handler, for the app's author. Kept on this device, never sent. */
+  readonly bug: { readonly name: string; readonly stack: string } | undefined;
 }
 
 /** State of the push, the pull, or the delivery of results. */

@@ -9,11 +9,24 @@ export class Failures {
   readonly #known = new Map<string, { stored: StoredFailure; shown: FailedOperation }>();
   /** Names of the failures of documents that the server refused, by document. */
   readonly #refused = new Map<string, Set<string>>();
+  /** Names in their order; undefined when they must be sorted anew. */
+  #order: string[] | undefined = [];
   #loading: Promise<void> | undefined;
 
   constructor(queue: Queue, changed: () => void) {
     this.#queue = queue;
     this.#changed = changed;
+  }
+
+  /** Reads them again, if they were ever read: another tab may have added some. */
+  async reload(): Promise<void> {
+    if (this.#loading === undefined) return;
+    await this.#loading.catch(() => undefined);
+    this.#loading = undefined;
+    this.#known.clear();
+    this.#refused.clear();
+    this.#order = [];
+    await this.load();
   }
 
   load(): Promise<void> {
@@ -37,6 +50,7 @@ export class Failures {
       const docId = this.#known.get(id)?.stored.id;
       if (typeof docId === 'string') this.#refused.get(docId)?.delete(id);
       this.#known.delete(id);
+      this.#order = undefined;
     }
     this.#changed();
   }
@@ -56,6 +70,11 @@ export class Failures {
   }
 
   #keep(stored: StoredFailure): void {
+    if (!this.#known.has(stored._id) && this.#order !== undefined) {
+      const last = this.#order[this.#order.length - 1];
+      if (last === undefined || last < stored._id) this.#order.push(stored._id);
+      else this.#order = undefined;
+    }
     this.#known.set(stored._id, { stored, shown: shownOf(stored) });
     if (stored.refused === null || stored.id === null) return;
     const names = this.#refused.get(stored.id) ?? new Set();
@@ -63,7 +82,8 @@ export class Failures {
   }
 
   #inOrder(): { stored: StoredFailure; shown: FailedOperation }[] {
-    return [...this.#known.values()].sort((a, b) => (a.stored._id < b.stored._id ? -1 : 1));
+    this.#order ??= [...this.#known.keys()].sort();
+    return this.#order.flatMap((id) => this.#known.get(id) ?? []);
   }
 
   async #read(): Promise<void> {

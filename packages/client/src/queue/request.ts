@@ -1,3 +1,4 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnyAction } from '../model/handler.js';
 import type { EnqueueRequest, OperationInput } from '../model/client.js';
 import { InvalidRequestError, type RequestIssue } from '../model/errors.js';
@@ -5,6 +6,7 @@ import type { StoredOperation } from './stored.js';
 
 const mostOperations = 1_000_000;
 const longestKey = 256;
+const fields = new Set(['target', 'actions', 'key', 'lane']);
 /** Operations that are checked before the page gets a turn. */
 const perTurn = 500;
 
@@ -25,6 +27,13 @@ export async function checkRequest(
   breathe: () => Promise<void>,
 ): Promise<CheckedRequest> {
   const issues = new Issues();
+  if (typeof request !== 'object' || (request as unknown) === null) {
+    issues.request('', 'the request must be an object { target, actions }');
+    issues.throwIfAny();
+  }
+  for (const field of Object.keys(request)) {
+    if (!fields.has(field)) issues.request(field, `is not a field of a request (${[...fields].join(', ')})`);
+  }
   if (request.target !== 'local' && request.target !== 'server')
     issues.request('target', 'must be "local" or "server"');
   if (request.target === 'server' && !hasServer)
@@ -35,35 +44,54 @@ export async function checkRequest(
   if (request.lane !== undefined && (typeof request.lane !== 'string' || request.lane === '')) {
     issues.request('lane', 'must be a text that is not empty');
   }
+  const given = partsOf(request.actions, actions, issues);
+  issues.throwIfAny();
   const parts: { action: string; count: number }[] = [];
   const operations: StoredOperation[] = [];
-  if (!Array.isArray(request.actions)) issues.request('actions', 'must be a list');
-  else {
-    const total = request.actions.reduce(
-      (sum, part) => sum + (Array.isArray(part.operations) ? part.operations.length : 0),
-      0,
-    );
-    if (total === 0) issues.request('actions', 'has no operations');
-    if (total > mostOperations) {
-      issues.request('actions', `has ${String(total)} operations, more than ${String(mostOperations)}`);
-      issues.throwIfAny();
+  for (const { action, list } of given) {
+    const before = operations.length;
+    for (const operation of list) {
+      operations.push(await checkOperation(operation, action, operations.length, issues));
+      if (operations.length % perTurn === 0) await breathe();
     }
-    for (const part of request.actions) {
-      const action = actions.get(part.action);
-      if (action === undefined)
-        issues.request('actions', `names the action "${String(part.action)}", which is not defined`);
-      if (!Array.isArray(part.operations))
-        issues.request('actions', `has no list of operations for "${String(part.action)}"`);
-      if (action === undefined || !Array.isArray(part.operations)) continue;
-      for (const operation of part.operations) {
-        operations.push(await checkOperation(operation, action, operations.length, issues));
-        if (operations.length % perTurn === 0) await breathe();
-      }
-      if (part.operations.length > 0) parts.push({ action: part.action, count: part.operations.length });
-    }
+    // What was stored is counted, not what the list holds by now.
+    if (operations.length > before) parts.push({ action: action.name, count: operations.length - before });
   }
   issues.throwIfAny();
   return { parts, operations };
+}
+
+function partsOf(
+  given: unknown,
+  actions: ReadonlyMap<string, AnyAction>,
+  issues: Issues,
+): { action: AnyAction; list: readonly OperationInput[] }[] {
+  if (!Array.isArray(given)) {
+    issues.request('actions', 'must be a list of { action, operations }');
+    return [];
+  }
+  const parts: { action: AnyAction; list: readonly OperationInput[] }[] = [];
+  let total = 0;
+  let isSound = true;
+  for (const [place, part] of (given as unknown[]).entries()) {
+    const { action: name, operations: list } = (part ?? {}) as { action?: unknown; operations?: unknown };
+    const action = typeof name === 'string' ? actions.get(name) : undefined;
+    if (action === undefined) {
+      issues.request(`actions.${String(place)}.action`, `names the action "${String(name)}", which is not defined`);
+    }
+    if (!Array.isArray(list)) issues.request(`actions.${String(place)}.operations`, 'must be a list');
+    if (action === undefined || !Array.isArray(list)) {
+      isSound = false;
+      continue;
+    }
+    total += list.length;
+    parts.push({ action, list: list as readonly OperationInput[] });
+  }
+  if (isSound && total === 0) issues.request('actions', 'has no operations');
+  if (total > mostOperations) {
+    issues.request('actions', `has ${String(total)} operations, more than ${String(mostOperations)}`);
+  }
+  return parts;
 }
 
 async function checkOperation(
@@ -76,19 +104,37 @@ async function checkOperation(
     issues.operation(index, '', 'must be an object');
     return { c: null };
   }
-  const { id, key, ...fields } = input;
+  const { id, key, ...content } = input;
   checkKey(key, (message) => {
     issues.operation(index, 'key', message);
   });
-  const checking = action.operation['~standard'].validate(fields);
-  const result = checking instanceof Promise ? await checking : checking;
+  const result = await validated(action, content);
   if (result.issues !== undefined) {
-    for (const issue of result.issues) issues.operation(index, pathOf(issue.path), issue.message);
+    for (const issue of result.issues) issues.operation(index, pathOf(issue.path), `${saidBy(issue)} (${action.name})`);
     return { c: null };
   }
   const wrong = firstNotJson({ id, fields: result.value });
   if (wrong !== undefined) issues.operation(index, wrong.replace(/^fields\.?/, ''), 'cannot be stored as JSON');
   return { ...(id === undefined ? {} : { i: id }), ...(key === undefined ? {} : { k: key }), c: result.value };
+}
+
+async function validated(action: AnyAction, fields: unknown): Promise<StandardSchemaV1.Result<unknown>> {
+  try {
+    return await action.operation['~standard'].validate(fields);
+  } catch (error) {
+    return { issues: [{ message: `its schema threw ${error instanceof Error ? error.name : 'something'}` }] };
+  }
+}
+
+/** Schemas without texts (zod/mini) say no more than "Invalid input": what they know beside it is said too. */
+function saidBy(issue: StandardSchemaV1.Issue): string {
+  const { code, expected, keys } = issue as { code?: unknown; expected?: unknown; keys?: unknown };
+  const known = [
+    typeof code === 'string' ? code.replace(/_/g, ' ') : undefined,
+    typeof expected === 'string' ? `expected ${expected}` : undefined,
+    Array.isArray(keys) ? `keys ${keys.join(', ')}` : undefined,
+  ].filter((one) => one !== undefined);
+  return known.length === 0 ? issue.message : `${issue.message}: ${known.join(', ')}`;
 }
 
 function checkKey(key: unknown, report: (message: string) => void): void {

@@ -12,13 +12,6 @@ export function digestOf(ids: readonly unknown[]): number[] | null {
   return [...hashes];
 }
 
-/** Whether two bulk operations may have a subject in common. */
-export function mayShare(a: readonly number[] | null, b: readonly number[] | null): boolean {
-  if (a === null || b === null) return true;
-  const known = new Set(a);
-  return b.some((value) => known.has(value));
-}
-
 /** FNV-1a over UTF-16 code units, 32 bits. */
 function hash(text: string): number {
   let value = 0x811c9dc5;

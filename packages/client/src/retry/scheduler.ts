@@ -50,7 +50,7 @@ export class Scheduler {
   /** When the wait of this key is due, on the wall clock; undefined when nothing waits. */
   dueAt(key: string): number | undefined {
     const entry = this.#entries.get(key);
-    return entry === undefined ? undefined : this.#clock.wall() + remaining(this.#clock, entry.wait);
+    return entry === undefined ? undefined : Math.round(this.#clock.wall() + remaining(this.#clock, entry.wait));
   }
 
   /** Something happened that makes waiting pointless: everything is due now, but not before its floor (R13, R14). */

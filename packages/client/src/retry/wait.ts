@@ -20,6 +20,11 @@ export function beginWait(clock: Clock, delayMs: number, notBeforeMs = 0): Wait 
   return { delayMs: delay, notBeforeMs, setAt: clock.wall(), setAtMonotonic: clock.monotonic() };
 }
 
+/** What is stored of a wait. */
+export function storedWait({ delayMs, setAt, notBeforeMs }: Wait): StoredWait {
+  return { delayMs, setAt, notBeforeMs };
+}
+
 /** After a restart the monotonic clock says nothing: what remains is between nothing and the whole delay (R18). */
 export function resumeWait(clock: Clock, stored: StoredWait): Wait {
   const passed = clock.wall() - stored.setAt;

@@ -284,6 +284,24 @@ describe('an attempt at a batch of documents', () => {
     expect(await doc('a')).toMatchObject({ colour: 'red' });
   });
 
+  it.each([
+    ['apply', 'nothing', { apply: () => undefined }],
+    ['apply', 'a promise', { apply: (doc: Doc) => Promise.resolve(doc) }],
+    ['apply', 'a list', { apply: () => [] }],
+    ['isApplied', 'a promise', { isApplied: () => Promise.resolve(false) }],
+    ['isApplied', 'nothing', { isApplied: () => undefined }],
+    ['guard', 'true', { guard: () => true }],
+    ['guard', 'a failure without a reason', { guard: () => ({ code: 'no' }) }],
+    ['guard', 'a promise', { guard: () => Promise.resolve(undefined) }],
+  ])('R5 %s that answers with %s is a bug of the action, and writes nothing', async (_part, _what, wrong) => {
+    const action = { ...setColour, ...wrong } as unknown as DocumentAction;
+    const before = await doc('a');
+    const result = await attempt([{ id: 'a', content: { to: 'blue' } }], { action });
+    expect(result.error).toBeInstanceOf(TypeError);
+    expect(result.failures).toEqual([]);
+    expect(await doc('a')).toEqual(before);
+  });
+
   it('R6 `delete`: gone, never there and just deleted are all successes; only one is a write', async () => {
     await edit('b', { _deleted: true });
     const result = await attempt(

@@ -9,6 +9,7 @@ import { classifyRow, classOfRow, type RowVerdict } from '../retry/classify.js';
 import { readDividing } from '../retry/divide.js';
 import type { RowState } from '../queue/stored.js';
 import type { Batch, BatchOperation } from './batch.js';
+import { appliedTo, guardOf, isApplied } from './answers.js';
 import { findOwnRevisions } from './history.js';
 
 /** What one attempt brought: the rows as they are now, new failures, and why the batch must run again, if it must. */
@@ -95,7 +96,7 @@ class DocumentAttempt {
         id,
         rev: row.rev,
         base: this.#rows[place]?.b,
-        isOwn: (doc) => this.#action.isApplied(doc, operation.content),
+        isOwn: (doc) => isApplied(this.#action, doc, operation.content),
       })),
     );
     for (const item of unclear) {
@@ -110,7 +111,11 @@ class DocumentAttempt {
   }
 
   async write(guards: Guards): Promise<AttemptResult> {
-    if (this.#writes.size === 0) return this.result();
+    if (this.#writes.size === 0) {
+      // Nothing is written to the documents, but failures may be: not when another runner has taken over.
+      await guards.fence();
+      return this.result();
+    }
     const wasOpen = new Set<string>();
     for (const [id, { item }] of this.#writes) {
       if (this.#rows[item.place]?.s === 'intent') continue;
@@ -172,7 +177,7 @@ class DocumentAttempt {
   #isDone(item: Item): boolean {
     const { doc, rev } = item.row;
     const applied =
-      doc === undefined ? this.#action.missing === 'applied' : this.#action.isApplied(doc, item.operation.content);
+      doc === undefined ? this.#action.missing === 'applied' : isApplied(this.#action, doc, item.operation.content);
     if (!applied) return false;
     const state = this.#rows[item.place];
     const own = state?.s === 'intent' && state.b !== rev;
@@ -187,13 +192,13 @@ class DocumentAttempt {
       this.#fail(item.place, item.operation, { code: 'missing', reason: 'The document is not there.' }, item.uncertain);
       return;
     }
-    const failure = this.#action.guard?.(doc, content);
+    const failure = guardOf(this.#action, doc, content);
     if (failure !== undefined) {
       this.#fail(item.place, item.operation, failure, item.uncertain);
       return;
     }
     const next: Doc = {
-      ...this.#action.apply(doc, content),
+      ...appliedTo(this.#action, doc, content),
       _id: item.id,
       ...(rev === undefined ? {} : { _rev: rev }),
     };

@@ -6,6 +6,8 @@ import type { Session } from '../http/session.js';
 
 const probeEveryMs = 5 * 60_000;
 const quietMs = 1000;
+/** An app that had no credentials may have been unable to fetch them: it is asked again, as slowly as the ramp. */
+const askAgainMs = 5 * 60_000;
 
 /**
  * Whether work that needs the server may be tried now. While the browser says offline only a slow probe goes out,
@@ -42,6 +44,12 @@ export class Gate {
       return 'open';
     }
     const asking = this.#session.isRefused ? undefined : this.#session.askingForMs;
+    if (this.#session.askFailed && !this.#scheduler.isWaiting('ask-again')) {
+      this.#scheduler.wait('ask-again', beginWait(this.#clock, askAgainMs), () => {
+        this.#session.reconsider();
+        this.#poke();
+      });
+    }
     if (asking === undefined || asking >= quietMs) return 'waiting-auth';
     if (!this.#scheduler.isWaiting('sign-in')) {
       this.#scheduler.wait('sign-in', beginWait(this.#clock, quietMs), this.#poke);

@@ -1,7 +1,9 @@
 import { idFailure } from '../actions/subject.js';
+import { RetryableError } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
 import type { BatchAction, HandlerContext, OperationOf } from '../model/handler.js';
 import type { RowState } from '../queue/stored.js';
+import { resultOf } from './answers.js';
 import type { Batch } from './batch.js';
 import { isOutcome, type AttemptResult } from './documents.js';
 
@@ -27,14 +29,34 @@ export async function runHandler(
   });
   if (todo.length === 0) return { rows, failures };
   try {
-    const result = await action.run(todo, context);
+    const result = resultOf(
+      action.name,
+      await untilAborted(action.run(todo, context), context.signal),
+      new Set(todo.map(({ index }) => index)),
+    );
     const already = new Set(result.alreadyApplied);
     for (const { index } of todo) rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied' };
     for (const { index, code, reason } of result.failed ?? []) {
-      if (todo.some((operation) => operation.index === index)) fail(index, { code, reason });
+      fail(index, { code, reason });
     }
     return { rows, failures };
   } catch (error) {
     return { rows, failures, error };
   }
+}
+
+/** A handler that never ends must not keep a client from closing. */
+function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      reject(new RetryableError('The client was closed.', { code: 'closed' }));
+    };
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop);
+    Promise.resolve(work)
+      .then(resolve, reject)
+      .finally(() => {
+        signal.removeEventListener('abort', stop);
+      });
+  });
 }

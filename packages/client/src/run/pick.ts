@@ -35,6 +35,10 @@ class Held {
     if (header.lane !== null) this.#lanes.add(header.lane);
     const held = this.#subjects.get(header.target);
     if (header.subjects === null || held === 'all') this.#subjects.set(header.target, 'all');
-    else this.#subjects.set(header.target, new Set([...(held ?? []), ...header.subjects]));
+    else {
+      const subjects = held ?? new Set<number>();
+      for (const subject of header.subjects) subjects.add(subject);
+      this.#subjects.set(header.target, subjects);
+    }
   }
 }

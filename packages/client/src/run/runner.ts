@@ -18,7 +18,7 @@ import {
 import { classifyError, type ErrorVerdict } from '../retry/classify.js';
 import type { RetryPolicy } from '../retry/policy.js';
 import type { Scheduler } from '../retry/scheduler.js';
-import { beginWait, resumeWait } from '../retry/wait.js';
+import { beginWait, resumeWait, storedWait } from '../retry/wait.js';
 import { batchOf, partAt, type Batch } from './batch.js';
 import { isOutcome, runDocuments, type AttemptResult } from './documents.js';
 import type { Gate } from './gate.js';
@@ -79,10 +79,17 @@ export class Runner {
   }
 
   /** Takes up stored waiting times; after a restart what remains is clamped (R18). */
-  resume(): void {
-    for (const header of this.#parts.queue.headers()) {
+  async resume(): Promise<void> {
+    const { queue, clock } = this.#parts;
+    for (const header of queue.headers()) {
       if (header.wait === null || endStates.has(header.state)) continue;
-      this.#wait(header, resumeWait(this.#parts.clock, header.wait));
+      const wait = resumeWait(clock, header.wait);
+      this.#wait(header, wait);
+      if (header.wait.setAt <= clock.wall()) continue;
+      // The clock went back: what remains is stored anew, or short sessions would never come to an end of it.
+      const next = { ...header, wait: storedWait(wait) };
+      const { revs, conflicts } = await queue.write([next]);
+      if (conflicts.size === 0) this.#keep(next, revs);
     }
     this.poke();
   }
@@ -120,17 +127,20 @@ export class Runner {
   async #loop(target: Target): Promise<void> {
     // The map holds this promise before anything runs: a poke from within never starts a second loop.
     await Promise.resolve();
-    for (;;) {
-      const header = this.#next(target);
-      if (header === undefined) break;
-      await this.#run(header);
+    try {
+      for (let header = this.#next(target); header !== undefined; header = this.#next(target)) await this.#run(header);
+    } finally {
+      this.#busy.delete(target);
     }
-    this.#busy.delete(target);
   }
 
   #next(target: Target): Header | undefined {
     if (this.#parts.closed.aborted) return undefined;
     return pick(this.#parts.queue.headers(), target, (header, sequence) => {
+      if (!isUsable(header)) {
+        this.#show(header, 'failed');
+        return false;
+      }
       if (this.#parts.scheduler.isWaiting(waitKey(sequence))) return false;
       const blocked = this.#blocked(header);
       if (blocked === undefined) return true;
@@ -250,14 +260,17 @@ export class Runner {
     const newFailures = result.failures.map((failure) => this.#failureOf(header, sequence, loaded.batch, failure));
     const record = this.#recordOf(sequence, loaded, result.rows);
     const { revs, conflicts } = await queue.write([...newFailures, record, next]);
-    failures.added(newFailures.filter(({ _id }) => !conflicts.has(_id)));
     if (result.rows.some(({ s }, place) => s === 'applied' && loaded.rows[place]?.s !== 'applied')) {
       this.#parts.wrote(header.target);
     }
+    const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id));
     if (conflicts.has(record._id) || conflicts.has(next._id)) {
+      // Another runner has the word on these operations: what we have said of them is taken back.
+      await queue.write(fresh.map((failure) => ({ ...failure, _rev: revs.get(failure._id), _deleted: true })));
       await this.#refresh(sequence);
       return undefined;
     }
+    failures.added(fresh.map((failure) => withRev(failure, revs)));
     const kept = this.#keep(next, revs);
     if (!complete) {
       this.#started.delete(sequence);
@@ -309,7 +322,7 @@ export class Runner {
           state: stateFor(verdict.summary),
           lastError,
           failedAttempts: header.failedAttempts + 1,
-          wait: { delayMs: wait.delayMs, notBeforeMs, setAt: wait.setAt },
+          wait: storedWait(wait),
         };
       }
       default:
@@ -413,6 +426,11 @@ class LeaseLostError extends RetryableError {
   constructor() {
     super('Another tab has taken over.', { class: 'conflict', code: 'lease-lost' });
   }
+}
+
+/** A header that says less than it counts cannot run, and must not keep others from it. */
+function isUsable(header: Header): boolean {
+  return header.cursor < header.total && header.parts.reduce((sum, { count }) => sum + count, 0) === header.total;
 }
 
 const waitKey = (sequence: number): string => `bulk:${String(sequence)}`;

@@ -1,6 +1,5 @@
 import { z } from 'zod/mini';
 import type { ServerDatabase } from '../http/server-database.js';
-import type { Clock } from '../model/environment.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { RevisionRead, WriteRow } from '../model/pouch.js';
 import { classifyRow } from '../retry/classify.js';
@@ -9,6 +8,10 @@ import type { Refusals } from './refusals.js';
 import type { Errand } from './transfer.js';
 
 const pageSize = 100;
+/** Documents with their attachments that are held in memory at once. */
+const readAtOnce = 20;
+/** A request stays under a server's usual limits, and a slow network gets it through. */
+const charactersPerRequest = 1_000_000;
 
 const pushData = z.object({
   /** Local changes up to here were taken care of: delivered, refused, or kept in `behind`. */
@@ -34,7 +37,6 @@ export function pushErrand(parts: {
   local: LocalDatabase;
   server: ServerDatabase;
   refusals: Refusals;
-  clock: Clock;
 }): Errand<PushData, PushStep> {
   const { local, server, refusals } = parts;
   return {
@@ -53,10 +55,12 @@ export function pushErrand(parts: {
         if (page.changes.length === 0) break;
         since = page.last;
       }
-      return data.behind.length > 0 ? { changes: data.behind, last: since, isRetry: true } : undefined;
+      return data.behind.length > 0
+        ? { changes: data.behind.slice(0, pageSize), last: since, isRetry: true }
+        : undefined;
     },
     carry: async (step, data) => {
-      const outcome = await deliver(local, server, refusals, step.changes);
+      const outcome = await deliver({ local, server, refusals }, step.changes);
       const ids = new Set(step.changes.map(({ id }) => id));
       const behind = [...data.behind.filter(({ id }) => !ids.has(id)), ...outcome.behind];
       const left = step.isRetry && outcome.behind.length > 0;
@@ -75,48 +79,83 @@ interface Delivery {
   readonly error: unknown;
 }
 
-async function deliver(
-  local: LocalDatabase,
-  server: ServerDatabase,
-  refusals: Refusals,
-  changes: readonly LocalChange[],
-): Promise<Delivery> {
+interface Places {
+  readonly local: LocalDatabase;
+  readonly server: ServerDatabase;
+  readonly refusals: Refusals;
+}
+
+async function deliver(places: Places, changes: readonly LocalChange[]): Promise<Delivery> {
+  const { local, server, refusals } = places;
   const missing = await server.missing(new Map(changes.map(({ id, revs }) => [id, revs])));
+  const behind = new Map<string, string[]>();
+  let delivered = 0;
+  // What the server has already may be later than what it refused once: then that was taken after all.
+  await refusals.delivered(changes.filter(({ id }) => !missing.has(id)).map(({ id, revs }) => ({ id, revs })));
   const wanted = [...missing].flatMap(([id, revs]) => revs.map((rev) => ({ id, rev })));
-  const reads = await local.readWhole(wanted);
+  for (let at = 0; at < wanted.length; at += readAtOnce) {
+    const slice = wanted.slice(at, at + readAtOnce);
+    const reads = await local.readWhole(slice);
+    // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
+    const readable = groupById(reads);
+    for (const { id, rev } of slice) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
+    for (const part of inRequests(reads)) delivered += await deliverPart(places, part, behind);
+  }
+  return {
+    delivered,
+    behind: [...behind].map(([id, revs]) => ({ id, revs })),
+    error: new RetryableError('Some documents could not be delivered now.', { class: 'server', code: 'not-stored' }),
+  };
+}
+
+/** One request, and the proof of what it did. What neither arrived nor was refused for good goes to `behind`. */
+async function deliverPart(
+  { server, refusals }: Places,
+  reads: readonly RevisionRead[],
+  behind: Map<string, string[]>,
+): Promise<number> {
   const answer = await server.writeRevisions(reads.map(({ doc }) => doc));
   if (answer.error !== undefined) throw answer.error as Error;
-
   const refused = answer.rows.flatMap((row) => (row.ok ? [] : [row]));
   if (refused.some(({ error }) => classifyRow(error).kind === 'auth')) throw new SignInRequiredError('unauthorized');
   // An answer without a row says nothing: what the server has now is the proof.
   const still = await server.missing(groupById(reads));
   const stuck = reads.filter(({ id, doc }) => still.get(id)?.includes(doc._rev ?? '') === true);
   const arrived = reads.filter((read) => !stuck.includes(read));
-  // A later revision that the server took proves an earlier refused one; so does one that it had already.
-  await refusals.delivered([...arrived.map(lineOf), ...changes.filter(({ id }) => !missing.has(id)).map(lineOfChange)]);
+  // A later revision that the server took proves an earlier refused one.
+  await refusals.delivered(arrived.map(({ id, ancestors }) => ({ id, revs: ancestors })));
 
   const rowOf = new Map<string, Extract<WriteRow, { ok: false }>>(refused.map((row) => [row.id, row]));
   const final: { read: RevisionRead; code: string; reason: string }[] = [];
-  const behind = new Map<string, string[]>();
   for (const read of stuck) {
     const row = rowOf.get(read.id);
     const verdict = row === undefined ? undefined : classifyRow(row.error);
     if (row !== undefined && verdict?.kind === 'failed') final.push({ read, code: verdict.code, reason: row.reason });
-    else behind.set(read.id, [...(behind.get(read.id) ?? []), read.doc._rev ?? '']);
+    else keep(behind, read.id, read.doc._rev ?? '');
   }
-  // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
-  const readable = groupById(reads);
-  for (const { id, rev } of wanted) {
-    if (readable.get(id)?.includes(rev) !== true) behind.set(id, [...(behind.get(id) ?? []), rev]);
+  for (const { id, doc } of await refusals.refused(final)) keep(behind, id, doc._rev ?? '');
+  return arrived.length;
+}
+
+function keep(behind: Map<string, string[]>, id: string, rev: string): void {
+  behind.set(id, [...(behind.get(id) ?? []), rev]);
+}
+
+/** Requests of a bounded size, at least one document each. */
+function* inRequests(reads: readonly RevisionRead[]): Generator<readonly RevisionRead[]> {
+  let part: RevisionRead[] = [];
+  let size = 0;
+  for (const read of reads) {
+    const length = JSON.stringify(read.doc).length;
+    if (part.length > 0 && size + length > charactersPerRequest) {
+      yield part;
+      part = [];
+      size = 0;
+    }
+    part.push(read);
+    size += length;
   }
-  const postponed = await refusals.refused(final);
-  for (const { id, doc } of postponed) behind.set(id, [...(behind.get(id) ?? []), doc._rev ?? '']);
-  return {
-    delivered: arrived.length,
-    behind: [...behind].map(([id, revs]) => ({ id, revs })),
-    error: new RetryableError('Some documents could not be delivered now.', { class: 'server', code: 'not-stored' }),
-  };
+  if (part.length > 0) yield part;
 }
 
 function groupById(reads: readonly RevisionRead[]): Map<string, string[]> {
@@ -124,6 +163,3 @@ function groupById(reads: readonly RevisionRead[]): Map<string, string[]> {
   for (const { id, doc } of reads) grouped.set(id, [...(grouped.get(id) ?? []), doc._rev ?? '']);
   return grouped;
 }
-
-const lineOf = ({ id, ancestors }: RevisionRead): { id: string; revs: readonly string[] } => ({ id, revs: ancestors });
-const lineOfChange = ({ id, revs }: LocalChange): { id: string; revs: readonly string[] } => ({ id, revs });

@@ -2,7 +2,7 @@ import type { Clock } from '../model/environment.js';
 import type { RevisionRead } from '../model/pouch.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
-import type { Reports } from '../queue/reports.js';
+import type { ReportChange, Reports } from '../queue/reports.js';
 import {
   editFailureId,
   failureId,
@@ -101,8 +101,11 @@ export class Refusals {
       this.#failures.refusedOf(id).filter(({ refused }) => refused !== null && revs.includes(refused)),
     );
     if (gone.length === 0) return;
-    const reports = this.#counted(gone, -1);
-    await this.#write([...gone.map((failure) => ({ ...failure, _deleted: true })), ...reports], reports);
+    await this.#reports.write(
+      this.#counted(gone, -1),
+      gone.map((failure) => ({ ...failure, _deleted: true })),
+    );
+    this.#changed();
     this.#failures.removed(gone.map(({ _id }) => _id));
   }
 
@@ -117,31 +120,19 @@ export class Refusals {
       const old = known.get(failure._id);
       return old === undefined ? [] : [{ ...failure, _rev: old._rev }];
     });
-    const reports = this.#counted(fresh, 1);
-    const revs = await this.#write([...fresh, ...renewed, ...reports], reports);
+    const revs = await this.#reports.write(this.#counted(fresh, 1), [...fresh, ...renewed]);
+    this.#changed();
     this.#failures.added([...fresh, ...renewed].map((failure) => ({ ...failure, _rev: revs.get(failure._id) })));
   }
 
-  async #write(
-    docs: readonly { readonly _id: string; readonly v: number }[],
-    reports: readonly Report[],
-  ): Promise<ReadonlyMap<string, string>> {
-    if (docs.length === 0) return new Map();
-    const { revs } = await this.#queue.write(docs);
-    for (const report of reports) this.#reports.stored({ ...report, _rev: revs.get(report._id) });
-    this.#changed();
-    return revs;
-  }
-
-  #counted(failures: readonly StoredFailure[], step: 1 | -1): Report[] {
-    const reports = new Map<string, Report>();
-    for (const header of this.#queue.headers()) {
+  #counted(failures: readonly StoredFailure[], step: 1 | -1): ReportChange[] {
+    return this.#queue.headers().flatMap((header) => {
       const count = failures.filter(({ bulkOperationId }) => bulkOperationId === header.id).length;
-      if (count === 0) continue;
-      const report = this.#reports.of(header);
-      reports.set(report._id, { ...report, refused: Math.max(0, report.refused + step * count) });
-    }
-    return [...reports.values()];
+      if (count === 0) return [];
+      return [
+        { header, change: (report: Report) => ({ ...report, refused: Math.max(0, report.refused + step * count) }) },
+      ];
+    });
   }
 
   /** Our operations whose revisions are in these histories. */

@@ -6,13 +6,14 @@ import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
 import type { Reports } from '../queue/reports.js';
-import { sequenceOf, type Header, type Report, type StoredFailure } from '../queue/stored.js';
+import { sequenceOf, type Header, type StoredFailure } from '../queue/stored.js';
 import type { Errand } from './transfer.js';
 
 /** Bulk operations whose results go into one request. */
 const perRequest = 20;
 /** Failures in one document on the server (S1). */
 const perDocument = 100;
+const charactersPerDocument = 400_000;
 
 interface ResultsStep {
   readonly headers: readonly Header[];
@@ -37,39 +38,54 @@ export function resultsErrand(parts: {
   storeId: string;
 }): Errand<Record<string, never>, ResultsStep> {
   const { queue, failures, reports, server, storeId } = parts;
+  /** Bulk operations whose result the server did not take: they come after all others. */
+  const stuck = new Set<string>();
   return {
     name: 'results',
     initial: {},
     parse: () => ({}),
     next: () => {
-      const headers = unreported(queue, reports).slice(0, perRequest);
+      const open = unreported(queue, reports);
+      const first = open.filter(({ id }) => !stuck.has(id));
+      const headers = (first.length > 0 ? first : open).slice(0, perRequest);
       return Promise.resolve(headers.length === 0 ? undefined : { headers });
     },
     carry: async ({ headers }) => {
       await failures.load();
+      const isShort = (header: Header): boolean =>
+        failures.of(header.id).length < header.failed + reports.of(header).refused;
+      // Another tab may have stored failures after they were read here.
+      if (headers.some(isShort)) await failures.reload();
       const truths = headers.map((header) => ({
         header,
         truth: reports.truthOf(header),
         docs: documentsOf(header, failures.of(header.id), reports, storeId),
       }));
-      await upsert(
+      const { taken, error } = await upsert(
         server,
         truths.flatMap(({ docs }) => docs),
       );
-      const delivered: Report[] = truths.map(({ header, truth, docs }) => ({
-        ...reports.of(header),
-        delivered: truth,
-        chunks: docs.length - 1,
-      }));
-      const { revs } = await queue.write(delivered);
-      for (const report of delivered) reports.stored({ ...report, _rev: revs.get(report._id) });
-      return { data: {}, transferred: headers.length };
+      const delivered = truths.filter(({ docs }) => docs.every(({ _id }) => taken.has(_id)));
+      for (const { header } of truths) stuck.add(header.id);
+      for (const { header } of delivered) stuck.delete(header.id);
+      await reports.write(
+        delivered.map(({ header, truth, docs }) => ({
+          header,
+          change: (report) => ({ ...report, delivered: truth, chunks: docs.length - 1 }),
+        })),
+      );
+      // While others get through, the ones that do not wait for their turn.
+      const isOver = error === undefined || unreported(queue, reports).some(({ id }) => !stuck.has(id));
+      return { data: {}, transferred: delivered.length, ...(isOver ? {} : { error }) };
     },
   };
 }
 
-/** Writes documents over what is there under their ids. */
-async function upsert(server: ServerDatabase, docs: readonly Doc[]): Promise<void> {
+/** Writes documents over what is there under their ids. Answers which the server took, and why not the others. */
+async function upsert(
+  server: ServerDatabase,
+  docs: readonly Doc[],
+): Promise<{ taken: ReadonlySet<string>; error?: unknown }> {
   const present = await server.read(docs.map(({ _id }) => _id));
   const answer = await server.write(
     docs.map((doc, place) => {
@@ -77,14 +93,12 @@ async function upsert(server: ServerDatabase, docs: readonly Doc[]): Promise<voi
       return row?.rev === undefined || row.deleted ? doc : { ...doc, _rev: row.rev };
     }),
   );
-  if (answer.error !== undefined) throw answer.error as Error;
+  const taken = new Set(answer.rows.flatMap((row) => (row.ok ? [row.id] : [])));
   const refused = answer.rows.find((row) => !row.ok);
-  if (refused !== undefined && !refused.ok) {
-    throw new RetryableError('The server did not take a result.', {
-      class: 'server',
-      code: `results-${refused.error}`,
-    });
-  }
+  if (answer.error !== undefined) return { taken, error: answer.error };
+  if (refused === undefined || refused.ok) return { taken };
+  const code = `results-${refused.error}`;
+  return { taken, error: new RetryableError('The server did not take a result.', { class: 'server', code }) };
 }
 
 function documentsOf(header: Header, failed: readonly StoredFailure[], reports: Reports, storeId: string): Doc[] {
@@ -106,12 +120,30 @@ function documentsOf(header: Header, failed: readonly StoredFailure[], reports: 
     queuedAt: header.queuedAt,
   };
   const docs = [result];
-  const chunks = Math.max(Math.ceil(failed.length / perDocument), report.chunks);
-  for (let chunk = 0; chunk < chunks; chunk++) {
-    const operations = failed.slice(chunk * perDocument, (chunk + 1) * perDocument).map(shared);
+  const chunks = inChunks(failed.map(shared));
+  while (chunks.length < report.chunks) chunks.push([]);
+  chunks.forEach((operations, chunk) => {
     docs.push({ _id: `failures:${name}:${String(chunk)}`, type: 'afield-failures', ...common, operations });
-  }
+  });
   return docs;
+}
+
+/** At most 100 rows and about 400 kB in a document. */
+function inChunks(rows: readonly Record<string, unknown>[]): Record<string, unknown>[][] {
+  const chunks: Record<string, unknown>[][] = [];
+  let size = 0;
+  for (const row of rows) {
+    const length = JSON.stringify(row).length;
+    const last = chunks[chunks.length - 1];
+    if (last === undefined || last.length >= perDocument || size + length > charactersPerDocument) {
+      chunks.push([row]);
+      size = length;
+    } else {
+      last.push(row);
+      size += length;
+    }
+  }
+  return chunks;
 }
 
 const storedContent = z.object({ content: z.optional(z.unknown()) });
@@ -125,7 +157,7 @@ function shared(failure: StoredFailure): Record<string, unknown> {
     id: failure.id,
     action: failure.action,
     code: failure.code,
-    fields: typeof content === 'object' && content !== null ? Object.keys(content) : [],
+    fields: typeof content === 'object' && content !== null ? Object.keys(content).slice(0, 50) : [],
     mayHaveBeenApplied: failure.mayHaveBeenApplied,
     at: failure.at,
   };

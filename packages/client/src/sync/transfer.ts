@@ -6,7 +6,7 @@ import { storedVersion, transferDoc, transferId, type StoredTransfer } from '../
 import { classifyError } from '../retry/classify.js';
 import type { RetryPolicy } from '../retry/policy.js';
 import type { Scheduler } from '../retry/scheduler.js';
-import { beginWait, resumeWait, type Wait } from '../retry/wait.js';
+import { beginWait, resumeWait, storedWait, type Wait } from '../retry/wait.js';
 import type { Gate } from '../run/gate.js';
 
 /** Something that goes to the server or comes from it, step by step. `Data` is what it must remember. */
@@ -66,7 +66,9 @@ export class Transfer<Data, Step> implements Carrier {
     const stored = await this.#read();
     if (stored.wait !== null) {
       this.#state = stateFor(stored.lastError);
-      this.#wait(resumeWait(this.#parts.clock, stored.wait));
+      const wait = resumeWait(this.#parts.clock, stored.wait);
+      this.#wait(wait);
+      if (stored.wait.setAt > this.#parts.clock.wall()) await this.#write({ ...stored, wait: storedWait(wait) });
     }
     this.poke();
   }
@@ -182,7 +184,7 @@ export class Transfer<Data, Step> implements Carrier {
       ...next,
       failedAttempts: next.failedAttempts + 1,
       lastError: verdict.summary,
-      wait: { delayMs: wait.delayMs, notBeforeMs, setAt: wait.setAt },
+      wait: storedWait(wait),
     });
     this.#state = stateFor(verdict.summary);
     this.#wait(wait);

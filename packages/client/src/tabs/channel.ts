@@ -5,11 +5,13 @@ export function broadcastChannel(name: string, news: () => void): Channel {
   if (typeof BroadcastChannel !== 'function') return silent;
   const channel = new BroadcastChannel(name);
   channel.onmessage = news;
+  let isOpen = true;
   return {
     announce: () => {
-      channel.postMessage({ v: 1, news: true });
+      if (isOpen) channel.postMessage({ v: 1, news: true });
     },
     close: () => {
+      isOpen = false;
       channel.close();
     },
   };

@@ -1,0 +1,91 @@
+import { deleteAction } from './actions/delete.js';
+import type { ClientOptions } from './model/client.js';
+import { AfieldError } from './model/errors.js';
+import type { AnyAction } from './model/handler.js';
+
+const known = new Set<string>([
+  'name',
+  'PouchDB',
+  'actions',
+  'documents',
+  'server',
+  'results',
+  'auth',
+  'replication',
+  'pullEveryS',
+  'batchSize',
+  'requestTimeoutS',
+  'autoStart',
+  'ramp',
+  'jitter',
+  'environment',
+] satisfies (keyof ClientOptions)[]);
+
+/** Checks what an app hands to `createClient`; throws `AfieldError` with the code `invalid_option` and the option's name. */
+export function checkOptions(options: ClientOptions): ClientOptions {
+  if (typeof options !== 'object' || (options as unknown) === null) throw wrong('the options must be an object');
+  for (const name of Object.keys(options)) if (!known.has(name)) throw wrong(`there is no option \`${name}\``);
+  if (typeof options.name !== 'string' || options.name === '') throw wrong('`name` must be a text that is not empty');
+  if (typeof options.PouchDB !== 'function') {
+    throw wrong('`PouchDB` must be a constructor: `pouchdb-browser`, or `PouchDB` of `@afield/client/pouchdb`');
+  }
+  if (!Array.isArray(options.actions)) throw wrong('`actions` must be a list');
+  if (options.auth !== undefined && typeof options.auth.credentials !== 'function') {
+    throw wrong('`auth.credentials` must be a function that resolves with credentials');
+  }
+  const { batchSize = 100, jitter = 0.2, pullEveryS = 60, requestTimeoutS = 60 } = options;
+  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > 100)
+    throw wrong('`batchSize` must be from 1 to 100');
+  if (!(jitter >= 0 && jitter <= 1)) throw wrong('`jitter` must be from 0 to 1');
+  if (!(pullEveryS >= 1)) throw wrong('`pullEveryS` must be 1 or more');
+  if (!(requestTimeoutS >= 1)) throw wrong('`requestTimeoutS` must be 1 or more');
+  checkAddress('server', options.server);
+  checkAddress('results', options.results);
+  return options;
+}
+
+/** The actions by their names, `delete` among them. */
+export function actionsByName(actions: readonly AnyAction[]): ReadonlyMap<string, AnyAction> {
+  const byName = new Map<string, AnyAction>([[deleteAction.name, deleteAction]]);
+  for (const action of actions) {
+    checkAction(action);
+    if (byName.has(action.name)) throw wrong(`the action "${action.name}" is defined twice`);
+    byName.set(action.name, action);
+  }
+  return byName;
+}
+
+function checkAction(action: AnyAction): void {
+  const given = action as unknown as Partial<Record<string, unknown>> | undefined;
+  if (typeof given?.['name'] !== 'string' || given['name'] === '') throw wrong('an action has no `name`');
+  const name = given['name'];
+  const schema = given['operation'] as { '~standard'?: { validate?: unknown } } | undefined;
+  if (typeof schema?.['~standard']?.validate !== 'function') {
+    throw wrong(`the \`operation\` of the action "${name}" must be a Standard Schema (zod, valibot, arktype …)`);
+  }
+  const needed = given['kind'] === 'batch' ? ['run'] : ['isApplied', 'apply'];
+  for (const part of needed) {
+    if (typeof given[part] !== 'function') throw wrong(`the action "${name}" has no function \`${part}\``);
+  }
+}
+
+function checkAddress(option: string, url: string | undefined): void {
+  if (url === undefined) return;
+  const parsed = parsedUrl(url);
+  if (parsed === undefined) throw wrong(`\`${option}\` must be the address of a database`);
+  if (parsed.username !== '' || parsed.password !== '') {
+    throw wrong(`\`${option}\` must not hold credentials: use \`auth\``);
+  }
+}
+
+function parsedUrl(text: string): URL | undefined {
+  try {
+    return new URL(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function wrong(what: string): AfieldError {
+  return new AfieldError('invalid_option', `createClient: ${what}.`);
+}

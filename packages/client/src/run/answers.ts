@@ -1,0 +1,55 @@
+import { z } from 'zod/mini';
+import type { Failure } from '../model/failure.js';
+import type { DocumentAction, HandlerResult } from '../model/handler.js';
+import type { Doc } from '../model/json.js';
+
+/*
+ * What the functions of an action answer, checked: one that forgets to return, or is async where it must not be, would
+ * otherwise wipe documents, or be taken for a success. A wrong answer is a bug of the action (R5).
+ */
+
+const failure = z.object({ code: z.string().check(z.minLength(1)), reason: z.string() });
+const index = z.int().check(z.nonnegative());
+const handlerResult = z.object({
+  failed: z.optional(z.array(z.extend(failure, { index }))),
+  alreadyApplied: z.optional(z.array(index)),
+});
+
+export function isApplied(action: DocumentAction, doc: Doc, content: unknown): boolean {
+  const answer: unknown = action.isApplied(doc, content);
+  if (typeof answer !== 'boolean') throw wrong(action.name, 'isApplied', 'true or false');
+  return answer;
+}
+
+export function guardOf(action: DocumentAction, doc: Doc, content: unknown): Failure | undefined {
+  const answer: unknown = action.guard?.(doc, content);
+  if (answer === undefined || answer === null) return undefined;
+  const parsed = failure.safeParse(answer);
+  if (!parsed.success) throw wrong(action.name, 'guard', 'undefined, or a failure { code, reason } of two texts');
+  return parsed.data;
+}
+
+export function appliedTo(action: DocumentAction, doc: Doc, content: unknown): Doc {
+  const answer: unknown = action.apply(doc, content);
+  const isPlain = Object.prototype.toString.call(answer) === '[object Object]' && !('then' in Object(answer));
+  if (!isPlain) throw wrong(action.name, 'apply', 'the changed document (it must return it, and not be async)');
+  return answer as Doc;
+}
+
+/** Each index must be one of the batch, and named once. */
+export function resultOf(name: string, answer: unknown, indexes: ReadonlySet<number>): HandlerResult {
+  const parsed = handlerResult.safeParse(answer);
+  if (!parsed.success) throw wrong(name, 'run', '{ failed: [{ index, code, reason }], alreadyApplied: [index] }');
+  const named = [...(parsed.data.failed ?? []).map((one) => one.index), ...(parsed.data.alreadyApplied ?? [])];
+  if (new Set(named).size !== named.length || named.some((one) => !indexes.has(one))) {
+    throw wrong(name, 'run', 'indexes of its batch, each once');
+  }
+  return {
+    ...(parsed.data.failed === undefined ? {} : { failed: parsed.data.failed }),
+    ...(parsed.data.alreadyApplied === undefined ? {} : { alreadyApplied: parsed.data.alreadyApplied }),
+  };
+}
+
+function wrong(action: string, part: string, what: string): TypeError {
+  return new TypeError(`${part} of the action "${action}" must answer with ${what}.`);
+}
