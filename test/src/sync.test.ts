@@ -186,14 +186,43 @@ describe('documents, results and failures on the way to the server', () => {
     expect(copy._attachments['n.txt'].data).toBe('aGk=');
   });
 
+  it('R12 a results database that is closed to the user holds up nothing else', async () => {
+    const user = await databases.createUser();
+    const records = await databases.create('records-of-user', { security: 'everyone' });
+    urls = { records: records.url, results: urls.results };
+    const client = open({ auth: { credentials: () => Promise.resolve({ type: 'basic', ...user }) } });
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await paint(client, ['a'], 'blue');
+    const shown = await status(client, ({ results: sent }) => sent.state === 'waiting-retry');
+    expect(shown).toMatchObject({
+      signInRequired: false,
+      results: { lastError: { class: 'auth', code: 'forbidden' } },
+    });
+    await client.documents.put({ ...(await client.documents.get('a')), note: 'later' });
+    await expect.poll(() => ask(`${urls.records}/a`)).toMatchObject({ colour: 'blue', note: 'later' });
+  });
+
+  it('a server database that is not there is said to be the server’s matter', async () => {
+    const client = open({ server: `${urls.records}-nowhere` });
+    await client.documents.bulkDocs([{ _id: 'a' }]);
+    const shown = await status(client, ({ push, pull }) => push.failedAttempts > 0 && pull.failedAttempts > 0);
+    expect(shown.push.lastError).toEqual({ class: 'server', code: 'database-missing' });
+    expect(shown.pull.lastError).toEqual({ class: 'server', code: 'database-missing' });
+  });
+
   it('R12 signed out in the middle: waits, asks once, and goes on with fresh credentials', async () => {
+    // A user of its own: real servers lock an account after some wrong passwords.
+    const user = await databases.createUser();
+    const records = await databases.create('records-of-user', { security: 'everyone' });
+    const ofUser = await databases.create('results-of-user', { security: 'everyone' });
+    urls = { records: records.url, results: ofUser.url };
     let password = 'wrong';
     const asked: string[] = [];
     const client = open({
       auth: {
         credentials: (why) => {
           asked.push(why);
-          return Promise.resolve({ type: 'basic', username: server.admin.username, password });
+          return Promise.resolve({ type: 'basic', username: user.username, password });
         },
       },
     });
@@ -201,7 +230,7 @@ describe('documents, results and failures on the way to the server', () => {
     await paint(client, ['a'], 'blue');
     await status(client, ({ signInRequired, push }) => signInRequired && push.state === 'waiting-auth');
     expect(asked).toEqual(['first', 'refused']);
-    ({ password } = server.admin);
+    ({ password } = user);
     client.signedIn();
     await atServer(client);
     expect(await ask(`${urls.records}/a`)).toMatchObject({ colour: 'blue' });

@@ -79,6 +79,19 @@ describe('the session', () => {
     expect(asked).toEqual(['first', 'refused', 'refused']);
   });
 
+  it('R12 the same credentials that were just refused are not tried again: servers lock accounts', async () => {
+    session.isReady();
+    await answer(token('one'));
+    session.refuse(await session.signIn(), 'unauthorized');
+    await answer(token('one'));
+    expect(session.isRefused).toBe(true);
+    expect(session.askFailed).toBe(true);
+    clock.advance(5 * 60_000);
+    session.reconsider();
+    await answer(token('one'));
+    expect(session.isReady()).toBe(true);
+  });
+
   it('a late refusal of old credentials says nothing about new ones', async () => {
     session.isReady();
     await answer(token('one'));

@@ -1,6 +1,7 @@
 import { z } from 'zod/mini';
 import type { AuthOptions, Credentials } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
+import { sameJson } from '../model/same-json.js';
 import { AfieldError, SignInRequiredError } from '../model/errors.js';
 
 const minute = 60_000;
@@ -43,6 +44,7 @@ export class Session {
   #askingSince = 0;
   #askedAt: number | undefined;
   #askFailed = false;
+  #refusedAt = 0;
   #refused: 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | undefined;
 
   /** `changed` is called when work that waits for credentials may go on, or has to wait. */
@@ -88,6 +90,7 @@ export class Session {
   refuse(used: SignIn, code: 'unauthorized' | 'proxy-unauthorized' | 'forbidden'): void {
     if (used.version !== this.#version) return;
     if (this.#refused === undefined) {
+      this.#refusedAt = this.#clock.monotonic();
       this.#refused = code;
       this.#changed();
     }
@@ -129,6 +132,12 @@ export class Session {
     if (this.#refused !== undefined) this.#askAgain();
   }
 
+  /** The very credentials that were refused a moment ago: trying them again only locks the account. */
+  #isJustRefused(credentials: Credentials): boolean {
+    if (credentials.type === 'cookie' || this.#clock.monotonic() - this.#refusedAt >= minute) return false;
+    return sameJson(credentials, this.#credentials);
+  }
+
   #askAgain(): void {
     if (this.#auth === undefined || this.#asking !== undefined) return;
     if (this.#askedAt !== undefined && this.#clock.monotonic() - this.#askedAt < minute) return;
@@ -153,6 +162,10 @@ export class Session {
       const credentials = await this.#auth.credentials(why);
       if (!credentialsShape.safeParse(credentials).success) throw noCredentials();
       if (version !== this.#version) return; // `renew` came meanwhile: the app is asked anew
+      if (why === 'refused' && this.#isJustRefused(credentials)) {
+        this.#askFailed = true;
+        return;
+      }
       this.#credentials = credentials;
       this.#version++;
       this.#refused = undefined;
