@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createClient, type AnyAction, type PouchLike } from '@afield/client';
+import { MemoryPouch } from '@afield/testing';
+import { filter, firstValueFrom } from 'rxjs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+describe('the examples of the README', () => {
+  let folder: string;
+  let files: string[];
+
+  beforeAll(async () => {
+    const readme = await readFile(join(root, 'README.md'), 'utf8');
+    const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, block]) => block ?? '');
+    folder = await mkdtemp(join(root, 'test', 'readme-'));
+    files = blocks.map((_block, at) => join(folder, `example-${String(at)}.ts`));
+    await Promise.all(files.map((file, at) => writeFile(file, blocks[at] ?? '')));
+    await writeFile(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ extends: '../../tsconfig.base.json', compilerOptions: { composite: false, noEmit: true } }),
+    );
+  });
+  afterAll(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const actionIn = async (text: string): Promise<AnyAction> => {
+    for (const file of files) {
+      if (!(await readFile(file, 'utf8')).includes(text)) continue;
+      const [action] = Object.values((await import(/* @vite-ignore */ file)) as Record<string, AnyAction>);
+      if (action !== undefined) return action;
+    }
+    throw new Error(`no example has ${text}`);
+  };
+
+  it('compile in strict mode', async () => {
+    expect(files.length).toBeGreaterThanOrEqual(3);
+    const tsc = join(createRequire(join(root, 'package.json')).resolve('typescript/package.json'), '..', 'bin', 'tsc');
+    const run = promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch((error: unknown) => error);
+    expect(await run).toMatchObject({ stdout: '' });
+  }, 60_000);
+
+  it('set-phone and send-message do what they say', async () => {
+    const sent: string[] = [];
+    const client = createClient({
+      name: 'readme',
+      PouchDB: MemoryPouch,
+      actions: [await actionIn("name: 'set-phone'"), await actionIn("name: 'send-message'")],
+      environment: {
+        fetch: (_url, init) => {
+          sent.push(init?.body as string);
+          return Promise.resolve(new Response('{}'));
+        },
+      },
+    });
+    const documents: PouchLike = client.documents;
+    await documents.bulkDocs([{ _id: 'p1', name: 'Person 1' }]);
+    await client.enqueue({
+      target: 'local',
+      actions: [
+        { action: 'set-phone', operations: [{ id: 'p1', phone: '1' }] },
+        { action: 'send-message', operations: [{ id: 'p1', key: 'm1', text: 'hello' }] },
+      ],
+    });
+    await firstValueFrom(client.bulkOperations$.pipe(filter(([one]) => one?.state === 'done')));
+    expect(await documents.get('p1')).toMatchObject({ name: 'Person 1', phone: '1' });
+    expect(sent).toEqual([JSON.stringify([{ id: 'p1', key: 'm1', text: 'hello' }])]);
+    await client.close();
+  });
+});
