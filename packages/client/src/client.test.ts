@@ -5,7 +5,7 @@ import { defineAction, defineDocumentAction } from './actions/define.js';
 import { createClient } from './client.js';
 import type { Client, ClientOptions, EnqueueRequest } from './model/client.js';
 import { AfieldError, ClientClosedError, InvalidRequestError, RetryableError } from './model/errors.js';
-import type { AnyAction } from './model/handler.js';
+import type { AnyAction, HandlerResult } from './model/handler.js';
 import type { PouchConstructor, PouchLike } from './model/pouch.js';
 import type { BulkOperationStatus } from './model/states.js';
 import { ManualClock } from './retry/manual-clock.fixture.js';
@@ -434,6 +434,30 @@ describe('the client', () => {
     const { rows } = await one.documents.allDocs({ include_docs: true });
     expect(rows).toHaveLength(500);
     for (const row of rows) expect(row).toMatchObject({ doc: { colour: 'blue', times: 1 } });
+  });
+
+  it('7 a late runner takes back what it said of operations that another one has applied', async () => {
+    const answers: ((result: HandlerResult) => void)[] = [];
+    const slow = defineAction({
+      name: 'slow',
+      operation: z.strictObject({}),
+      run: () => new Promise<HandlerResult>((resolve) => answers.push(resolve)),
+    });
+    const called = (times: number): Promise<unknown> => expect.poll(() => answers.length).toBe(times);
+    const late = open({ actions: [slow as AnyAction] });
+    const { bulkOperationId } = await late.enqueue({
+      target: 'local',
+      actions: [{ action: 'slow', operations: [{ id: 'a' }] }],
+    });
+    await called(1);
+    const other = open({ actions: [slow as AnyAction] });
+    await called(2);
+    answers[1]?.({});
+    await settled(other, bulkOperationId);
+    answers[0]?.({ failed: [{ index: 0, code: 'no', reason: 'made up' }] });
+    expect(await settled(late, bulkOperationId)).toMatchObject({ state: 'done', applied: 1, failed: 0 });
+    const third = open({ actions: [slow as AnyAction], autoStart: false });
+    expect(await firstValueFrom(third.failures$)).toEqual([]);
   });
 
   it('close: ends what runs, and every later call is refused with a clear error', async () => {
