@@ -11,6 +11,11 @@ export async function buildDemo() {
   await buildPage();
 }
 
+export async function buildServer() {
+  say('Building the server …');
+  await must([...tsc, 'packages/devserver'], 'The server does not compile');
+}
+
 /** Answers the exit code of the compiler. */
 export function checkTypes() {
   return run(tsc);

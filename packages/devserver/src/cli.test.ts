@@ -12,6 +12,20 @@ it('starts a server with a proxy in front and names the addresses', async () => 
   expect(await networkError(send('GET', app))).toBe('ECONNREFUSED');
 });
 
+it('makes the databases that are asked for, and says how to sign in', async () => {
+  const command = await startCommand(['--port=0', '--control-port=0', '--database', 'records', '--database=a+b']);
+  const addresses = command.lines
+    .filter((line) => line.startsWith('Database'))
+    .map((line) => line.split(/\s+/)[1] ?? '');
+  expect(command.lines.join()).toContain('user admin, password secret');
+  const headers = { authorization: `Basic ${btoa('admin:secret')}` };
+  for (const [place, name] of ['records', 'a+b'].entries()) {
+    const answer = await fetch(addresses[place] ?? '', { headers });
+    expect(await answer.json()).toMatchObject({ db_name: name });
+  }
+  await command.close();
+});
+
 it('stands in front of another server and never prints its password', async () => {
   const upstream = await startDevServer();
   const address = upstream.url.replace('//', '//name:hidden@');
@@ -22,9 +36,13 @@ it('stands in front of another server and never prints its password', async () =
   await upstream.close();
 });
 
-it.each([[['--port', 'many']], [['--port', '70000']], [['--unknown']], [['--upstream', 'nowhere']]])(
-  'refuses %j',
-  async (given) => {
-    await expect(startCommand([...given, '--control-port=0'])).rejects.toMatchObject({ code: 'invalid_argument' });
-  },
-);
+it.each([
+  [['--port', 'many']],
+  [['--port', '70000']],
+  [['--unknown']],
+  [['--upstream', 'nowhere']],
+  [['--database', 'Not/allowed']],
+  [['--database', 'a', '--upstream', 'http://127.0.0.1:1']],
+])('refuses %j', async (given) => {
+  await expect(startCommand([...given, '--control-port=0'])).rejects.toMatchObject({ code: 'invalid_argument' });
+});

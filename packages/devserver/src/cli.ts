@@ -1,12 +1,13 @@
 import { parseArgs } from 'node:util';
 import { DevServerError } from './errors.js';
 import { startFaultProxy } from './proxy/fault-proxy.js';
-import { startDevServer } from './server/dev-server.js';
+import { startDevServer, type DevServer } from './server/dev-server.js';
 
 const usage = `afield-devserver: a CouchDB-compatible server in memory, with a fault proxy in front
 
   --port N           port of the proxy, which apps talk to (default 5984)
   --control-port N   port of the control API for faults (default 5985)
+  --database NAME    a database to make in the server in memory; may be given more than once
   --upstream URL     a CouchDB to stand in front of, instead of the server in memory
   --help             this text
 
@@ -47,7 +48,15 @@ export async function startCommand(given: readonly string[]): Promise<RunningCom
   if (values.help === true) return { lines: [usage.trimEnd()], close: () => Promise.resolve() };
   const port = portNumber('--port', values.port ?? defaultPort);
   const controlPort = portNumber('--control-port', values['control-port'] ?? defaultControlPort);
+  const databases = values.database ?? [];
+  if (databases.length > 0 && values.upstream !== undefined) {
+    throw new DevServerError(
+      'invalid_argument',
+      '--database is for the server in memory: it does not go with --upstream.',
+    );
+  }
   const server = values.upstream === undefined ? await startDevServer() : undefined;
+  if (server !== undefined) await makeDatabases(server, databases);
   const upstream = server?.url ?? values.upstream ?? '';
   const proxy = await startFaultProxy({ upstream, port, controlPort }).catch(async (error: unknown) => {
     await server?.close();
@@ -58,6 +67,8 @@ export async function startCommand(given: readonly string[]): Promise<RunningCom
       `CouchDB for apps   ${proxy.url}`,
       `Faults             ${proxy.controlUrl}/__faults`,
       `Server behind      ${proxy.upstreamUrl}${server === undefined ? '' : ' (in memory)'}`,
+      ...databases.map((name) => `Database           ${proxy.url}/${encodeURIComponent(name)}`),
+      ...(server === undefined ? [] : ['Sign in            user admin, password secret (for development only)']),
     ],
     close: async () => {
       await proxy.close();
@@ -66,10 +77,23 @@ export async function startCommand(given: readonly string[]): Promise<RunningCom
   };
 }
 
+/** Makes the databases; closes the server when one cannot be made. */
+async function makeDatabases(server: DevServer, names: readonly string[]): Promise<void> {
+  const { username, password } = server.admin;
+  const headers = { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` };
+  for (const name of names) {
+    const answer = await fetch(`${server.url}/${encodeURIComponent(name)}`, { method: 'PUT', headers });
+    if (answer.status === 201 || answer.status === 412) continue;
+    await server.close();
+    throw new DevServerError('invalid_argument', `--database ${name}: this is not a name that CouchDB allows.`);
+  }
+}
+
 function parsedArguments(given: readonly string[]): {
   port?: string | undefined;
   'control-port'?: string | undefined;
   upstream?: string | undefined;
+  database?: string[] | undefined;
   help?: boolean | undefined;
 } {
   try {
@@ -79,6 +103,7 @@ function parsedArguments(given: readonly string[]): {
         port: { type: 'string' },
         'control-port': { type: 'string' },
         upstream: { type: 'string' },
+        database: { type: 'string', multiple: true },
         help: { type: 'boolean' },
       },
     }).values;
