@@ -33,6 +33,10 @@ export async function ask(couch: Couch, method: string, path: string, body?: unk
     method,
     headers: { authorization: `Basic ${token}`, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  }).catch((error: unknown) => {
+    throw new Error(`No CouchDB answers at ${couch.address}. Is it running, and is COUCHDB_URL right?`, {
+      cause: error,
+    });
   });
   return { status: response.status, body: await response.json() };
 }

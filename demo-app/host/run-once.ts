@@ -137,6 +137,7 @@ async function doTheJob(
   await device.syncNow();
   const settled = await device.until('all is settled', 300, (state) => isSettled(state) && isOver(state));
 
+  say(`${String(plan.codes.length)} operations were made to fail on purpose: ${plan.codes.join(', ')}.`);
   say('Comparing device and server, document by document …');
   return judge(device, demo, plan, before, settled, claims);
 }

@@ -63,6 +63,10 @@ export function wordsOfClient(status: ClientStatus): Words {
   if (status.state !== 'idle') return states[status.state];
   if (status.push.state === 'running' || status.unreported > 0)
     return { text: 'Bringing changes to the server', mood: 'busy' };
+  if (status.failed > 0) {
+    const changes = status.failed === 1 ? 'one change' : `${status.failed.toLocaleString('en')} changes`;
+    return { text: `Everything is at the server but ${changes} that failed`, mood: 'bad' };
+  }
   return { text: 'Everything is at the server', mood: 'good' };
 }
 
@@ -77,7 +81,7 @@ const errorClasses: Record<ErrorSummary['class'], string> = {
 };
 
 export function wordsOfError(error: ErrorSummary): string {
-  return `${errorClasses[error.class]} (${error.code})`;
+  return errorClasses[error.class];
 }
 
 const failureCodes: Readonly<Record<string, string>> = {

@@ -19,7 +19,7 @@ function transfer(name: string, title: string, transfer: TransferStatus, now: nu
   return html`<div class="card" data-transfer=${name} data-state=${transfer.state}>
     <dt>${title}</dt>
     <dd>
-      ${badge(words)} ${waiting(transfer.attempt, transfer.nextAttemptAt, transfer.lastError, now)}
+      ${badge(words)} ${waiting(transfer.attempt, transfer.nextAttemptAt, errorNow(transfer), now)}
       <p class="detail">${count(transfer.transferred, 'brought over so far', 'brought over so far')}</p>
     </dd>
   </div>`;
@@ -46,7 +46,7 @@ function bulkOperation(bulk: BulkOperationStatus, state: ViewState): TemplateRes
       <h3>#${bulk.sequence} ${title}</h3>
       <span class="detail">${bulk.target === 'local' ? 'on this device' : 'at the server'}</span>
     </header>
-    ${badge(words)} ${waiting(bulk.attempt, bulk.nextAttemptAt, bulk.lastError, state.now)}
+    ${badge(words)} ${waiting(bulk.attempt, bulk.nextAttemptAt, errorNow(bulk), state.now)}
     <progress max=${bulk.total} value=${bulk.cursor} aria-label="Progress"></progress>
     <p class="detail">
       <span class="cursor">${bulk.cursor.toLocaleString('en')} of ${bulk.total.toLocaleString('en')}</span>
@@ -54,6 +54,17 @@ function bulkOperation(bulk: BulkOperationStatus, state: ViewState): TemplateRes
       <span class=${bulk.failed > 0 ? 'bad' : ''}>${bulk.failed.toLocaleString('en')} failed</span>
     </p>
   </li>`;
+}
+
+/** The last error counts only while it is in the way: afterwards it would say the opposite of what is true. */
+function errorNow({
+  state,
+  lastError,
+}: {
+  state: string;
+  lastError: ErrorSummary | undefined;
+}): ErrorSummary | undefined {
+  return state.startsWith('waiting') || state === 'failed' ? lastError : undefined;
 }
 
 function badge(words: Words): TemplateResult {

@@ -125,7 +125,11 @@ export class Screen implements Actions {
   setOutage(on: boolean): void {
     this.demo.outage
       .set(on)
-      .then(() => this.#readOutage())
+      .then(() => {
+        this.#readOutage();
+        // A person who ends the outage wants to see it end, not to wait for the next try.
+        if (!on) this.syncNow();
+      })
       .catch((error: unknown) => this.#notice(error));
   }
 
