@@ -1,5 +1,29 @@
 import { describe, expect, it } from 'vitest';
-import { countdown, count, wordsOfFailure } from './words.js';
+import type { ClientStatus, TransferStatus } from '@afield/client';
+import { countdown, count, wordsOfClient, wordsOfFailure } from './words.js';
+
+const idle: TransferStatus = {
+  state: 'idle',
+  attempt: 0,
+  attempts: 0,
+  failedAttempts: 0,
+  nextAttemptAt: undefined,
+  lastError: undefined,
+  transferred: 0,
+};
+
+const quiet = {
+  state: 'idle',
+  online: true,
+  leader: true,
+  signInRequired: false,
+  pending: 0,
+  failed: 0,
+  unreported: 0,
+  push: idle,
+  pull: idle,
+  results: idle,
+} as unknown as ClientStatus;
 
 describe('words for people', () => {
   it('counts down in minutes and seconds and never below zero', () => {
@@ -16,5 +40,17 @@ describe('words for people', () => {
   it('shows a code it has no words for as it is', () => {
     expect(wordsOfFailure('missing')).toBe('The record does not exist');
     expect(wordsOfFailure('constructor')).toBe('constructor');
+  });
+
+  it('calls only that fine what is fine', () => {
+    expect(wordsOfClient(quiet)).toEqual({ text: 'Everything is at the server', mood: 'good' });
+    expect(wordsOfClient(quiet, true)).toEqual({
+      text: 'Everything is at the server. The server is down now.',
+      mood: 'waiting',
+    });
+    expect(wordsOfClient({ ...quiet, failed: 1 })).toEqual({
+      text: 'At the server, but 1 change failed.',
+      mood: 'waiting',
+    });
   });
 });

@@ -53,7 +53,8 @@ export function wordsOfTransfer(transfer: TransferStatus): Words {
   }
 }
 
-export function wordsOfClient(status: ClientStatus): Words {
+/** @param isOutage whether the server is switched off: then nothing new gets there, however quiet it looks */
+export function wordsOfClient(status: ClientStatus, isOutage = false): Words {
   if (status.signInRequired) return states['waiting-auth'];
   if (!status.online) return { text: 'No network: changes are kept on this device', mood: 'waiting' };
   if (!status.leader) return { text: 'Another tab is doing the work', mood: 'busy' };
@@ -63,10 +64,12 @@ export function wordsOfClient(status: ClientStatus): Words {
   if (status.state !== 'idle') return states[status.state];
   if (status.push.state === 'running' || status.unreported > 0)
     return { text: 'Bringing changes to the server', mood: 'busy' };
+  const down = isOutage ? ' The server is down now.' : '';
   if (status.failed > 0) {
-    const changes = status.failed === 1 ? 'one change' : `${status.failed.toLocaleString('en')} changes`;
-    return { text: `Everything is at the server but ${changes} that failed`, mood: 'bad' };
+    const changes = count(status.failed, 'change', 'changes');
+    return { text: `At the server, but ${changes} failed.${down}`, mood: 'waiting' };
   }
+  if (isOutage) return { text: `Everything is at the server.${down}`, mood: 'waiting' };
   return { text: 'Everything is at the server', mood: 'good' };
 }
 

@@ -21,7 +21,7 @@ export class DemoPage {
 
   /** Waits until the page says that nothing is left to bring to the server. */
   async isAtServer(): Promise<void> {
-    await expect(this.page.getByRole('status')).toHaveText(/^Everything is at the server/);
+    await expect(this.page.getByRole('status')).toHaveText('Everything is at the server');
   }
 
   async tab(name: 'Places' | 'Queue' | 'Failed' | 'Import'): Promise<void> {

@@ -24,7 +24,6 @@ test('a move made during an outage waits, outlives a reload, and reaches the ser
   expect((await afield.onServer('place:mill'))['parent']).toMatchObject({ _id: 'place:riverside' });
 
   await afield.setOutage(false);
-  await afield.syncNow();
   await afield.isAtServer();
   const server = await allDocuments(afield.demo.couch, afield.demo.names.app);
   const harbour = { _id: 'place:harbour', parent: { _id: 'place:south' } };
@@ -48,8 +47,25 @@ test('the queue waits for the server with a countdown when the change is to be m
   await expect(total).toContainText('11');
 
   await afield.setOutage(false);
-  await afield.syncNow();
   await expect(afield.bulkOperations).toContainText('Done');
   await afield.isAtServer();
   expect((await afield.onServer('place:hilltop'))['parent']).toEqual({ _id: 'place:island' });
+});
+
+test('the switch shows the true state, also when another window turns it', async ({ afield }) => {
+  await afield.importSample();
+  const control = afield.page.getByRole('switch', { name: 'Server outage' });
+  await afield.demo.setOutage(true);
+  await expect(control).toBeChecked();
+  await expect(afield.page.getByRole('status')).toContainText('down now');
+  await afield.choose('District North District', 'Health centre Hilltop Health Centre');
+  await afield.moveChosenTo('Island District', 'server');
+  await expect(afield.bulkOperations.locator('.attempt')).toHaveText('Tried 2 times.');
+  await expect(afield.bulkOperations.locator('.error')).not.toContainText('no-answer');
+
+  await afield.demo.setOutage(false);
+  await expect(control).not.toBeChecked();
+  await expect(afield.bulkOperations).toHaveAttribute('data-state', 'done');
+  await afield.isAtServer();
+  await expect(afield.page.locator('.error')).toHaveCount(0);
 });

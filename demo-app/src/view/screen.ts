@@ -1,5 +1,6 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { combineLatest, interval } from 'rxjs';
+import { live } from 'lit/directives/live.js';
+import { combineLatest, fromEvent, interval, merge } from 'rxjs';
 import { auditTime, filter } from 'rxjs/operators';
 import type { Demo } from '../demo.js';
 import { MoveError } from '../plan-move.js';
@@ -12,6 +13,7 @@ import type { Actions, MoveState, Tab, ViewState } from './state.js';
 import { rowsShown, tree } from './tree.js';
 
 const redrawEveryMs = 150;
+const readOutageEveryMs = 3000;
 const moreRows = 100;
 const failuresAtOnce = 50;
 
@@ -19,6 +21,7 @@ const failuresAtOnce = 50;
 export class Screen implements Actions {
   #state: ViewState;
   #isDrawn = true;
+  #outageReading = 0;
 
   constructor(
     private readonly demo: Demo,
@@ -60,7 +63,7 @@ export class Screen implements Actions {
     interval(1000)
       .pipe(filter(() => this.#isCountingDown()))
       .subscribe(() => this.#change({ now: Date.now() }));
-    this.#readOutage();
+    this.#followOutage();
     this.#draw();
   }
 
@@ -125,12 +128,11 @@ export class Screen implements Actions {
   setOutage(on: boolean): void {
     this.demo.outage
       .set(on)
-      .then(() => {
+      .then(() => this.#outageIs(on))
+      .catch((error: unknown) => {
+        this.#notice(error);
         this.#readOutage();
-        // A person who ends the outage wants to see it end, not to wait for the next try.
-        if (!on) this.syncNow();
-      })
-      .catch((error: unknown) => this.#notice(error));
+      });
   }
 
   syncNow(): void {
@@ -164,11 +166,31 @@ export class Screen implements Actions {
     }
   }
 
+  /** Another window, or a command, may turn the switch too. */
+  #followOutage(): void {
+    this.#readOutage();
+    merge(interval(readOutageEveryMs), fromEvent(document, 'visibilitychange'))
+      .pipe(filter(() => document.visibilityState === 'visible'))
+      .subscribe(() => this.#readOutage());
+  }
+
   #readOutage(): void {
+    const before = this.#outageReading++;
     this.demo.outage
       .isOn()
-      .then((outage) => this.#change({ outage }))
-      .catch((error: unknown) => this.#notice(error));
+      .then((outage) => {
+        // An answer that was overtaken, by the switch or by a later one, says nothing.
+        if (this.#outageReading === before + 1) this.#outageIs(outage);
+      })
+      .catch(() => this.#change({ outage: 'unknown' }));
+  }
+
+  #outageIs(outage: boolean): void {
+    const isOver = this.#state.outage === true && !outage;
+    this.#outageReading++;
+    if (outage !== this.#state.outage) this.#change({ outage });
+    // A person who ends the outage wants to see it end, not to wait for the next try.
+    if (isOver) this.syncNow();
   }
 
   #notice(error: unknown): void {
@@ -251,7 +273,7 @@ function page(state: ViewState, actions: Actions): TemplateResult {
 }
 
 function header(state: ViewState, actions: Actions): TemplateResult {
-  const words = state.status ? wordsOfClient(state.status) : { text: 'Opening …', mood: 'busy' };
+  const words = state.status ? wordsOfClient(state.status, state.outage === true) : { text: 'Opening …', mood: 'busy' };
   return html`<header class="top">
     <h1>Afield <span>demo</span></h1>
     <p class="overall ${words.mood}" role="status">${words.text}</p>
@@ -260,7 +282,7 @@ function header(state: ViewState, actions: Actions): TemplateResult {
         <input
           type="checkbox"
           role="switch"
-          .checked=${state.outage === true}
+          .checked=${live(state.outage === true)}
           ?disabled=${state.outage === 'unknown'}
           @change=${(event: Event) => actions.setOutage((event.target as HTMLInputElement).checked)}
         />
