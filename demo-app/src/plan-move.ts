@@ -16,13 +16,7 @@ export function planMove(places: Places, ids: readonly string[], targetId: strin
   const target = places.get(targetId);
   if (!target) throw new MoveError('The new place is not on this device.');
   const above = lineageOf(places, targetId);
-  const chosen = new Set(ids);
-  const roots = ids.filter(
-    (id) =>
-      !idsAbove(places, id)
-        .slice(1)
-        .some((higher) => chosen.has(higher)),
-  );
+  const roots = withoutThoseBelow(places, ids);
   const moved = new Map<string, Lineage>();
   const setParents: OperationInput[] = [];
   for (const id of roots) {
@@ -42,6 +36,17 @@ export function planMove(places: Places, ids: readonly string[], targetId: strin
     { action: 'set-contact', operations: setContacts },
   ];
   return parts.filter(({ operations }) => operations.length > 0);
+}
+
+/** What lies in another one of them moves along with it. */
+export function withoutThoseBelow(places: Places, ids: readonly string[]): readonly string[] {
+  const chosen = new Set(ids);
+  return ids.filter(
+    (id) =>
+      !idsAbove(places, id)
+        .slice(1)
+        .some((higher) => chosen.has(higher)),
+  );
 }
 
 /** Level by level, so that a place is always changed before what lies in it. */

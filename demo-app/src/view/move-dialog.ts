@@ -1,5 +1,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
-import { isPlace, type Entry } from '../catalogue.js';
+import { repeat } from 'lit/directives/repeat.js';
+import type { Entry } from '../catalogue.js';
+import { moveTargets, noTargets } from '../move-targets.js';
 import { count, wordOfType } from '../words.js';
 import type { Actions, MoveState, ViewState } from './state.js';
 
@@ -8,7 +10,11 @@ const targetsShown = 40;
 export function moveDialog(state: ViewState, actions: Actions): TemplateResult | typeof nothing {
   const { move } = state;
   if (!move) return nothing;
-  const found = targets(state, move);
+  const chosen = [...state.chosen];
+  const all = moveTargets(state.catalogue, chosen);
+  const wanted = move.search.trim().toLowerCase();
+  const found = all.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const nothingFound = all.length === 0 ? noTargets(state.catalogue, chosen) : 'No place is called so.';
   return html`<dialog
     class="move"
     aria-label="Move to another place"
@@ -17,18 +23,26 @@ export function moveDialog(state: ViewState, actions: Actions): TemplateResult |
       actions.cancelMove();
     }}
   >
-    <h2>Move ${count(state.chosen.size, 'record', 'records')} to …</h2>
+    <h2>Move ${whatMoves(state)} to …</h2>
     <p class="hint">All that lies below moves along, and reports keep up with their contacts.</p>
     <input
       type="search"
       placeholder="Find a place"
       aria-label="Find a place"
       .value=${move.search}
-      @input=${(event: InputEvent) => actions.changeMove({ search: (event.target as HTMLInputElement).value })}
+      @input=${(event: InputEvent) => actions.changeMove({ search: (event.target as HTMLInputElement).value, targetId: undefined })}
     />
-    <ul class="targets">
-      ${found.slice(0, targetsShown).map((place) => target(place, state, move, actions))}
-    </ul>
+    ${
+      found.length === 0
+        ? html`<p class="targets empty" aria-live="polite">${nothingFound}</p>`
+        : html`<ul class="targets">
+            ${repeat(
+              found.slice(0, targetsShown),
+              ({ id }) => id,
+              (place) => target(place, state, move, actions),
+            )}
+          </ul>`
+    }
     ${
       found.length > targetsShown
         ? html`<p class="hint">${count(found.length - targetsShown, 'more place', 'more places')}: type a name.</p>`
@@ -71,14 +85,8 @@ function target(place: Entry, state: ViewState, move: MoveState, actions: Action
   </li>`;
 }
 
-/** Places that fit the search, from the top down. */
-function targets(state: ViewState, move: MoveState): Entry[] {
-  const wanted = move.search.trim().toLowerCase();
-  const found: Entry[] = [];
-  let level = state.catalogue.childrenOf(undefined).filter(isPlace);
-  while (level.length > 0) {
-    found.push(...level);
-    level = level.flatMap((place) => state.catalogue.childrenOf(place.id).filter(isPlace));
-  }
-  return found.filter((place) => place.name.toLowerCase().includes(wanted));
+function whatMoves({ chosen, catalogue }: ViewState): string {
+  const [only = ''] = chosen;
+  const name = chosen.size === 1 ? catalogue.get(only)?.name : undefined;
+  return name === undefined ? count(chosen.size, 'record', 'records') : `“${name}”`;
 }
