@@ -1,4 +1,5 @@
-import type { ActionPart, OperationInput } from '@afield/client';
+import type { ActionPart } from '@afield/client';
+import { mustFail, mustFailCodes } from '../src/must-fail.js';
 import type { StoredDocument } from './couch.js';
 
 export interface OncePlan {
@@ -9,6 +10,8 @@ export interface OncePlan {
   readonly refusedId: string;
   /** Codes of the operations that must fail, sorted. */
   readonly codes: readonly string[];
+  /** Each of them in words with its code. */
+  readonly onPurpose: readonly string[];
 }
 
 /** Which place moves where: the first pair that is among the documents. */
@@ -17,7 +20,13 @@ export const moves = [
   { id: 'place:riverside', targetId: 'place:south' },
 ] as const;
 
-const mustFail = ['forbidden', 'guard_mismatch', 'missing', 'missing', 'no_id'];
+const inWords = [
+  'a record that does not exist',
+  'a person who is expected in a place where nobody is',
+  'an operation that names no record',
+  'a person without a place, which only the server refuses',
+  'another record that does not exist',
+] as const;
 
 /** Puts five operations that must fail among the moves. */
 export function withFailures(
@@ -29,14 +38,7 @@ export function withFailures(
   const others = [...documents.values()].filter(({ _id, type }) => type === 'person' && !moved.has(_id));
   const [refused, guarded] = others;
   if (!refused || !guarded) throw new Error('The data needs two persons outside of the place that moves.');
-  const parent = { _id: targetId };
-  const failing: OperationInput[] = [
-    { id: 'person:not-there-1', parent },
-    { id: guarded._id, parent, current_parent_id: 'place:where-nobody-is' },
-    { parent },
-    { id: refused._id, parent: null },
-    { id: 'person:not-there-2', parent },
-  ];
+  const failing = mustFail(guarded._id, refused._id, targetId);
   const all = parts.map((part) => {
     if (part.action !== 'set-parent') return part;
     // In the second batch, which is under way when the page is reloaded: a failure must outlive that too.
@@ -45,5 +47,9 @@ export function withFailures(
     return { ...part, operations };
   });
   const queued = all.reduce((sum, { operations }) => sum + operations.length, 0);
-  return { parts: all, queued, refusedId: refused._id, codes: mustFail };
+  const onPurpose = inWords.map((words, place) => {
+    const { id } = failing[place] ?? {};
+    return `${mustFailCodes[place] ?? ''}: ${words}${id === undefined ? '' : ` (${String(id)})`}`;
+  });
+  return { parts: all, queued, refusedId: refused._id, codes: [...mustFailCodes].sort(), onPurpose };
 }

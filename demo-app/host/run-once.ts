@@ -51,7 +51,7 @@ class Claims {
 export async function runOnce({ data, executablePath, say, print, atEnd }: OnceOptions): Promise<number> {
   const started = Date.now();
   const folder = data ?? sampleFolder;
-  const files = (await readdir(folder)).filter((name) => name.endsWith('.csv')).map((name) => join(folder, name));
+  const files = (await namesIn(folder)).filter((name) => name.endsWith('.csv')).map((name) => join(folder, name));
   if (files.length === 0) throw new Error(`No .csv files in ${folder}.`);
   const closers: (() => Promise<void>)[] = [];
   const tidyUp = async (): Promise<void> => {
@@ -73,6 +73,17 @@ export async function runOnce({ data, executablePath, say, print, atEnd }: OnceO
     return claims.broken.length === 0 ? 0 : 1;
   } finally {
     await tidyUp();
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new Error(`The folder ${folder} is not there.`, { cause: error });
+    if (code === 'ENOTDIR') throw new Error(`${folder} is no folder.`, { cause: error });
+    throw new Error(`The folder ${folder} can’t be read: ${code ?? String(error)}.`, { cause: error });
   }
 }
 
@@ -137,9 +148,11 @@ async function doTheJob(
   await device.syncNow();
   const settled = await device.until('all is settled', 300, (state) => isSettled(state) && isOver(state));
 
-  say(`${String(plan.codes.length)} operations were made to fail on purpose: ${plan.codes.join(', ')}.`);
   say('Comparing device and server, document by document …');
-  return judge(device, demo, plan, before, settled, claims);
+  const result = await judge(device, demo, plan, before, settled, claims);
+  say(`${String(plan.onPurpose.length)} operations were made to fail on purpose:`);
+  for (const line of plan.onPurpose) say(`  ${line}`);
+  return result;
 }
 
 /** Device and server hold the same documents in the same revisions, and that is awaited. */

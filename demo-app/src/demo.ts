@@ -2,13 +2,14 @@ import { createClient, type ActionPart, type Client, type EnqueueReceipt, type T
 import { setContact, setParent } from '@afield/contacts';
 import PouchDB from 'pouchdb-browser';
 import { BehaviorSubject } from 'rxjs';
-import { Catalogue } from './catalogue.js';
+import { Catalogue, isPlace } from './catalogue.js';
 import type { DemoConfig } from './config.js';
 import type { SourceFile } from './csv/table.js';
 import { forgetOtherStores } from './forget-stores.js';
 import { importFiles, type ImportProgress, type ImportSummary } from './import-documents.js';
 import { outageSwitch, type OutageSwitch } from './outage.js';
 import type { DemoApi } from './page-api.js';
+import { mustFail } from './must-fail.js';
 import { planMove } from './plan-move.js';
 
 export type ImportState =
@@ -58,6 +59,23 @@ export class Demo implements DemoApi {
 
   async move(ids: readonly string[], targetId: string, target: Target): Promise<EnqueueReceipt> {
     return this.client.enqueue({ target, actions: this.planMove(ids, targetId) });
+  }
+
+  /** Queues five changes that must fail, so that failures can be looked at. */
+  async failOnPurpose(): Promise<EnqueueReceipt> {
+    const persons: string[] = [];
+    let placeId: string | undefined;
+    for (const entry of this.catalogue.entries()) {
+      if (isPlace(entry)) placeId ??= entry.id;
+      else if (entry.type === 'person' && entry.parentId !== undefined) persons.push(entry.id);
+      if (placeId !== undefined && persons.length >= 2) break;
+    }
+    const [guarded, refused] = persons;
+    if (placeId === undefined || guarded === undefined || refused === undefined) {
+      throw new Error('Import the sample first: this needs a place and two persons who have one.');
+    }
+    const operations = mustFail(guarded, refused, placeId);
+    return this.client.enqueue({ target: 'local', actions: [{ action: 'set-parent', operations }] });
   }
 }
 

@@ -37,9 +37,10 @@ describe('words for people', () => {
     expect(count(5988, 'person', 'persons')).toBe('5,988 persons');
   });
 
-  it('shows a code it has no words for as it is', () => {
-    expect(wordsOfFailure('missing')).toBe('The record does not exist');
-    expect(wordsOfFailure('constructor')).toBe('constructor');
+  it('says what happened and what to do, also for a code that it does not know', () => {
+    expect(wordsOfFailure('missing').what).toBe('The record does not exist');
+    expect(wordsOfFailure('constructor').what).toBe('The change could not be made');
+    expect(wordsOfFailure('constructor').next).not.toBe('');
   });
 
   it('calls only that fine what is fine', () => {

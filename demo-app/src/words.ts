@@ -87,24 +87,75 @@ export function wordsOfError(error: ErrorSummary): string {
   return errorClasses[error.class];
 }
 
-const failureCodes: Readonly<Record<string, string>> = {
-  missing: 'The record does not exist',
-  guard_mismatch: 'The record was changed by someone else in the meantime',
-  forbidden: 'The server refuses this change',
-  no_id: 'The change does not say which record it is for',
-  invalid_id: 'The change names a record that can’t exist',
-  invalid_doc: 'The record can’t be stored like this',
-  too_large: 'The record is too large for the server',
-  missing_stub: 'A file that belongs to the record is missing',
-  circular_lineage: 'The place would lie in itself',
-  too_deep: 'Too many places inside each other',
-  conflicting_content: 'Another record has this name already',
-  crashed: 'The app stopped again and again while it made this change',
-  unexpected: 'The server does not take this change',
+interface FailureWords {
+  readonly what: string;
+  /** What a person can do about it. */
+  readonly next: string;
+}
+
+const failureCodes: Readonly<Record<string, FailureWords>> = {
+  missing: {
+    what: 'The record does not exist',
+    next: 'Check whether it was deleted, or is not on this device yet. If it is there now, make the change again.',
+  },
+  guard_mismatch: {
+    what: 'The record was changed by someone else in the meantime',
+    next: 'Look at the record as it is now. If the change is still right, make it again.',
+  },
+  forbidden: {
+    what: 'The server refuses this change',
+    next: 'Correct the record so that it fits the server’s rule. The server still has it as it was before.',
+  },
+  no_id: {
+    what: 'The change does not say which record it is for',
+    next: 'Find out where the change comes from, name the record there, and queue it again.',
+  },
+  invalid_id: {
+    what: 'The change names a record that can’t exist',
+    next: 'Correct the name of the record where the change comes from, and queue it again.',
+  },
+  invalid_doc: {
+    what: 'The record can’t be stored like this',
+    next: 'Correct the fields that are named in the details, and make the change again.',
+  },
+  too_large: {
+    what: 'The record is too large for the server',
+    next: 'Make the record smaller, such as with fewer or smaller files, and make the change again.',
+  },
+  missing_stub: {
+    what: 'A file that belongs to the record is missing',
+    next: 'Attach the file again, then make the change again.',
+  },
+  circular_lineage: {
+    what: 'The place would lie in itself',
+    next: 'Choose a place that does not lie below this one.',
+  },
+  too_deep: {
+    what: 'Too many places inside each other',
+    next: 'Choose a place that is higher up.',
+  },
+  conflicting_content: {
+    what: 'Another record has this name already',
+    next: 'Look at that record. If both are needed, create this one under another name.',
+  },
+  crashed: {
+    what: 'The app stopped again and again while it made this change',
+    next: 'Make the change again later. If that stops the app too, tell those who look after it.',
+  },
+  unexpected: {
+    what: 'The server does not take this change',
+    next: 'Show the details to those who look after the server.',
+  },
 };
 
-export function wordsOfFailure(code: string): string {
-  return Object.prototype.hasOwnProperty.call(failureCodes, code) ? (failureCodes[code] ?? code) : code;
+const otherFailure: FailureWords = {
+  what: 'The change could not be made',
+  next: 'Show the details to those who look after this app.',
+};
+
+/** What happened and what to do next. */
+export function wordsOfFailure(code: string): FailureWords {
+  return (Object.prototype.hasOwnProperty.call(failureCodes, code) ? failureCodes[code] : undefined) ?? otherFailure;
 }
 
 const actions: Readonly<Record<string, string>> = {

@@ -48,10 +48,11 @@ function bulkOperation(bulk: BulkOperationStatus, state: ViewState): TemplateRes
     </header>
     ${badge(words)} ${waiting(bulk.attempt, bulk.nextAttemptAt, errorNow(bulk), state.now)}
     <progress max=${bulk.total} value=${bulk.cursor} aria-label="Progress"></progress>
-    <p class="detail">
+    <p class="detail counts">
       <span class="cursor">${bulk.cursor.toLocaleString('en')} of ${bulk.total.toLocaleString('en')}</span>
-      · ${bulk.applied.toLocaleString('en')} changed · ${bulk.alreadyApplied.toLocaleString('en')} were so already ·
-      <span class=${bulk.failed > 0 ? 'bad' : ''}>${bulk.failed.toLocaleString('en')} failed</span>
+      <span>· ${bulk.applied.toLocaleString('en')} changed</span>
+      <span>· ${bulk.alreadyApplied.toLocaleString('en')} unchanged</span>
+      <span class=${bulk.failed > 0 ? 'bad' : ''}>· ${bulk.failed.toLocaleString('en')} failed</span>
     </p>
   </li>`;
 }

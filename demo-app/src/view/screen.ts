@@ -41,6 +41,7 @@ export class Screen implements Actions {
       shown: new Map(),
       move: undefined,
       failuresShown: failuresAtOnce,
+      isQueuingFailures: false,
       notice: undefined,
     };
   }
@@ -133,6 +134,14 @@ export class Screen implements Actions {
         this.#notice(error);
         this.#readOutage();
       });
+  }
+
+  failOnPurpose(): void {
+    this.#change({ isQueuingFailures: true });
+    this.demo
+      .failOnPurpose()
+      .catch((error: unknown) => this.#notice(error))
+      .finally(() => this.#change({ isQueuingFailures: false }));
   }
 
   syncNow(): void {
@@ -231,20 +240,22 @@ function messageOf(error: unknown): string {
 }
 
 function page(state: ViewState, actions: Actions): TemplateResult {
-  return html`${header(state, actions)}
-    ${
-      state.notice === undefined
-        ? nothing
-        : html`<p class="notice" role="alert">
-            ${state.notice} <button @click=${() => actions.dismissNotice()}>Close</button>
-          </p>`
-    }
-    <nav aria-label="Parts of the page" data-tab=${state.tab}>
-      ${tabButton('places', 'Places', undefined, state, actions)}
-      ${tabButton('queue', 'Queue', state.status?.pending, state, actions)}
-      ${tabButton('failures', 'Failed', state.failures.length, state, actions)}
-      ${tabButton('import', 'Import', undefined, state, actions)}
-    </nav>
+  return html`<div class="head">
+      ${header(state, actions)}
+      ${
+        state.notice === undefined
+          ? nothing
+          : html`<p class="notice" role="alert">
+              ${state.notice} <button @click=${() => actions.dismissNotice()}>Close</button>
+            </p>`
+      }
+      <nav aria-label="Parts of the page" data-tab=${state.tab}>
+        ${tabButton('places', 'Places', undefined, state, actions)}
+        ${tabButton('queue', 'Queue', state.status?.pending, state, actions)}
+        ${tabButton('failures', 'Failed', state.failures.length, state, actions)}
+        ${tabButton('import', 'Import', undefined, state, actions)}
+      </nav>
+    </div>
     <main data-tab=${state.tab}>
       <section class="places" aria-label="Places and persons">
         <h2>Places and persons</h2>

@@ -20,6 +20,7 @@ export interface ViewState {
   readonly shown: ReadonlyMap<string, number>;
   readonly move: MoveState | undefined;
   readonly failuresShown: number;
+  readonly isQueuingFailures: boolean;
   /** What went wrong with the last thing the person did. */
   readonly notice: string | undefined;
 }
@@ -47,6 +48,7 @@ export interface Actions {
   cancelMove(): void;
   confirmMove(): void;
   setOutage(on: boolean): void;
+  failOnPurpose(): void;
   syncNow(): void;
   importSample(): void;
   importFiles(files: FileList | null): void;

@@ -12,8 +12,10 @@ export function tree(state: ViewState, actions: Actions): TemplateResult {
   if (roots.length === 0) {
     return html`<div class="empty">
       <p>No places on this device yet.</p>
-      <button class="primary" @click=${() => actions.importSample()}>Import the sample</button>
-      <button @click=${() => actions.selectTab('import')}>Import files …</button>
+      <p class="buttons">
+        <button class="primary" @click=${() => actions.importSample()}>Import the sample</button>
+        <button @click=${() => actions.selectTab('import')}>Import files …</button>
+      </p>
     </div>`;
   }
   return html`<ul class="tree" aria-label="Places and persons">
