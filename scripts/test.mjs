@@ -22,7 +22,9 @@ await command(async () => {
   try {
     const counts = await runAll(reports, executablePath);
     const sum = (name) => counts.reduce((total, count) => total + count[name], 0);
-    for (const { title, passed, failed } of counts) say(`${title}: ${passed} passed, ${failed} failed`);
+    for (const { title, passed, failed, isCheck } of counts) {
+      say(isCheck ? `${title}: ${failed === 0 ? 'fine' : 'failed'}` : `${title}: ${passed} passed, ${failed} failed`);
+    }
     process.stdout.write(`${sum('passed')} passed, ${sum('failed')} failed\n`);
     return sum('failed') === 0 ? 0 : 1;
   } finally {
@@ -74,7 +76,7 @@ async function runAll(reports, executablePath) {
 /** A check that is no test: counts only when it fails. */
 async function check(title, doIt) {
   say(`Checking ${title} …`);
-  return { title, passed: 0, failed: (await doIt()) === 0 ? 0 : 1 };
+  return { title, isCheck: true, passed: 0, failed: (await doIt()) === 0 ? 0 : 1 };
 }
 
 /** Runs tests and believes their report; a runner that fails without a failed test counts as one failure. */
