@@ -6,12 +6,16 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildServer } from './build.mjs';
 import { installPackages } from './install.mjs';
-import { command, root } from './run.mjs';
+import { endWithNpm } from './parents.mjs';
+import { atEnd, command, root } from './run.mjs';
+
+endWithNpm();
 
 await command(async () => {
   await installPackages();
   await buildServer();
   const cli = await import(pathToFileURL(join(root, 'packages', 'devserver', 'dist', 'cli.js')).href);
-  await cli.runCommandLine(process.argv.slice(2));
+  const running = await cli.runCommandLine(process.argv.slice(2));
+  if (running) atEnd(() => running.close());
   return process.exitCode ?? 0;
 });

@@ -17,7 +17,7 @@ it('makes the databases that are asked for, and says how to sign in', async () =
   const addresses = command.lines
     .filter((line) => line.startsWith('Database'))
     .map((line) => line.split(/\s+/)[1] ?? '');
-  expect(command.lines.join()).toContain('user admin, password secret');
+  expect(command.lines.join()).toContain('admin / secret');
   const headers = { authorization: `Basic ${btoa('admin:secret')}` };
   for (const [place, name] of ['records', 'a+b'].entries()) {
     const answer = await fetch(addresses[place] ?? '', { headers });

@@ -27,18 +27,20 @@ export interface RunningCommand {
 
 /**
  * Starts what the arguments ask for, prints the addresses and ends on SIGINT or SIGTERM.
- * A wrong argument is printed with the usage and sets the exit code 2; a port that is taken sets 1.
+ * Answers what runs. A wrong argument is printed with the usage and sets the exit code 2; a port that is taken sets 1.
  */
-export async function runCommandLine(given: readonly string[]): Promise<void> {
+export async function runCommandLine(given: readonly string[]): Promise<RunningCommand | undefined> {
   try {
     const command = await startCommand(given);
     for (const line of command.lines) console.log(line);
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void command.close());
+    return command;
   } catch (error) {
     if (!(error instanceof DevServerError)) throw error;
     const isUsage = error.code === 'invalid_argument';
     console.error(isUsage ? `${error.message}\n\n${usage}` : error.message);
     process.exitCode = isUsage ? 2 : 1;
+    return undefined;
   }
 }
 
@@ -68,7 +70,7 @@ export async function startCommand(given: readonly string[]): Promise<RunningCom
       `Faults             ${proxy.controlUrl}/__faults`,
       `Server behind      ${proxy.upstreamUrl}${server === undefined ? '' : ' (in memory)'}`,
       ...databases.map((name) => `Database           ${proxy.url}/${encodeURIComponent(name)}`),
-      ...(server === undefined ? [] : ['Sign in            user admin, password secret (for development only)']),
+      ...(server === undefined ? [] : ['Sign in            admin / secret (for development only)']),
     ],
     close: async () => {
       await proxy.close();

@@ -21,4 +21,5 @@ export {
   type TemporaryDatabaseOptions,
   type TemporaryDatabases,
 } from './temporary-databases.js';
+export { temporaryFolder, type TemporaryFolder } from './temporary-folder.js';
 export { serverUnderTest, type ServerSoftware, type ServerUnderTest } from './server-under-test.js';

@@ -1,10 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { DevServerError } from '../errors.js';
+import { temporaryFolder } from '../temporary-folder.js';
 import type { ServerOrder, ServerReport } from './messages.js';
 import type { DefaultSecurity } from './security.js';
 
@@ -55,7 +53,7 @@ const keptProblems = 100;
  */
 export async function startDevServer(options: DevServerOptions = {}): Promise<DevServer> {
   const admin = options.admin ?? defaultAdmin;
-  const folder = await mkdtemp(join(tmpdir(), 'afield-devserver-'));
+  const { folder, remove } = await temporaryFolder('afield-devserver');
   const order: ServerOrder = {
     port: options.port ?? 0,
     folder,
@@ -66,7 +64,7 @@ export async function startDevServer(options: DevServerOptions = {}): Promise<De
   const thread = startThread(order);
   const end = async (): Promise<void> => {
     await thread.terminate();
-    await rm(folder, { recursive: true, force: true });
+    await remove();
   };
   const problems = collectProblems(thread, options.onProblem);
   const port = await listeningPort(thread).catch(async (error: unknown) => {
