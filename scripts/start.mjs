@@ -21,12 +21,16 @@ await command(async () => {
   await installPackages();
   await buildDemo();
   const host = await import(pathToFileURL(join(root, 'demo-app', 'dist', 'host', 'index.js')).href);
-  if (once) {
-    const executablePath = await findBrowser();
-    return await host.runOnce({ ...voice, data, executablePath });
+  try {
+    if (once) {
+      const executablePath = await findBrowser();
+      return await host.runOnce({ ...voice, data, executablePath });
+    }
+    await host.runDemo(voice);
+    return 0;
+  } catch (error) {
+    throw error instanceof host.DemoError ? new StepError(error.message) : error;
   }
-  await host.runDemo(voice);
-  return 0;
 });
 
 function readArguments() {

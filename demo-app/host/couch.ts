@@ -1,3 +1,5 @@
+import { DemoError } from './demo-error.js';
+
 /** Admin access to a CouchDB, straight over HTTP. The address carries no credentials. */
 export interface Couch {
   readonly address: string;
@@ -19,6 +21,10 @@ export interface StoredDocument {
 
 /** @param address may carry credentials, as `http://admin:secret@127.0.0.1:5984` does */
 export function couchAt(address: string): Couch {
+  if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol)) {
+    // The message must not repeat the address: it may hold a password.
+    throw new DemoError('COUCHDB_URL must be an address such as http://NAME:PASSWORD@127.0.0.1:5984.');
+  }
   const url = new URL(address);
   const username = decodeURIComponent(url.username) || 'admin';
   const password = decodeURIComponent(url.password) || 'secret';
@@ -34,11 +40,12 @@ export async function ask(couch: Couch, method: string, path: string, body?: unk
     headers: { authorization: `Basic ${token}`, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   }).catch((error: unknown) => {
-    throw new Error(`No CouchDB answers at ${couch.address}. Is it running, and is COUCHDB_URL right?`, {
-      cause: error,
-    });
+    throw new DemoError(`No CouchDB answers at ${couch.address}`, { cause: error });
   });
-  return { status: response.status, body: await response.json() };
+  const answer: unknown = await response.json().catch((error: unknown) => {
+    throw new DemoError(`What answers at ${couch.address} is no CouchDB`, { cause: error });
+  });
+  return { status: response.status, body: answer };
 }
 
 /** Like `ask`, and throws with the server's words when it says no. */

@@ -1,4 +1,5 @@
 import { ask, askFor, type Couch } from './couch.js';
+import { DemoError } from './demo-error.js';
 
 export interface DatabaseNames {
   readonly app: string;
@@ -19,6 +20,9 @@ const validate = `function (newDoc, oldDoc, userCtx) {
 export async function createDatabases(couch: Couch, names: DatabaseNames): Promise<void> {
   for (const name of [names.app, names.results]) {
     const { status, body } = await ask(couch, 'PUT', name);
+    if (status === 401 || status === 403) {
+      throw new DemoError(`The CouchDB at ${couch.address} does not let this name and password make databases`);
+    }
     if (status >= 300 && status !== 412) throw new Error(`PUT ${name}: ${String(status)} ${JSON.stringify(body)}`);
   }
   const stored = await ask(couch, 'GET', `${names.app}/${designId}`);

@@ -1,12 +1,13 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { temporaryFolder } from '@afield/devserver';
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
 import { chromiumArguments } from './chromium-arguments.js';
 import { differences } from './compare.js';
 import { allDocuments, type StoredDocument } from './couch.js';
+import { DemoError } from './demo-error.js';
 import { Device, isSettled, type DeviceState } from './device.js';
 import { moves, withFailures, type OncePlan } from './once-plan.js';
-import { temporaryProfile } from './profile.js';
 import type { Voice } from './run-demo.js';
 import { sampleFolder, serveDemo, type RunningDemo } from './serve.js';
 
@@ -52,14 +53,14 @@ export async function runOnce({ data, executablePath, say, print, atEnd }: OnceO
   const started = Date.now();
   const folder = data ?? sampleFolder;
   const files = (await namesIn(folder)).filter((name) => name.endsWith('.csv')).map((name) => join(folder, name));
-  if (files.length === 0) throw new Error(`No .csv files in ${folder}.`);
+  if (files.length === 0) throw new DemoError(`There are no .csv files in ${folder}.`);
   const closers: (() => Promise<void>)[] = [];
   const tidyUp = async (): Promise<void> => {
     for (const close of closers.splice(0).reverse()) await close();
   };
   atEnd(tidyUp);
   try {
-    const profile = await temporaryProfile();
+    const profile = await temporaryFolder('afield-browser');
     closers.push(() => profile.remove());
     const demo = await serveDemo({ couchUrl: process.env['COUCHDB_URL'], ownDatabases: true });
     closers.push(() => demo.close());
@@ -81,9 +82,9 @@ async function namesIn(folder: string): Promise<string[]> {
     return await readdir(folder);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new Error(`The folder ${folder} is not there.`, { cause: error });
-    if (code === 'ENOTDIR') throw new Error(`${folder} is no folder.`, { cause: error });
-    throw new Error(`The folder ${folder} can’t be read: ${code ?? String(error)}.`, { cause: error });
+    if (code === 'ENOENT') throw new DemoError(`The folder ${folder} is not there.`, { cause: error });
+    if (code === 'ENOTDIR') throw new DemoError(`${folder} is no folder.`, { cause: error });
+    throw new DemoError(`The folder ${folder} can’t be read: ${code ?? String(error)}.`, { cause: error });
   }
 }
 
