@@ -24,7 +24,8 @@ import {
   type StoredOperation,
 } from './stored.js';
 
-interface StoredDoc {
+/** Whatever the queue database holds. */
+export interface StoredDoc {
   readonly _id: string;
   readonly _rev?: string | undefined;
   readonly v: number;

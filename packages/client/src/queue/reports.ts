@@ -1,18 +1,12 @@
 import { RetryableError } from '../model/errors.js';
 import type { BulkOperationState } from '../model/states.js';
-import type { Queue } from './queue.js';
+import type { Queue, StoredDoc } from './queue.js';
 import { reportDoc, reportId, sequenceOf, storedVersion, type Header, type Report } from './stored.js';
 
 /** A change of what is reported of one bulk operation. */
 export interface ReportChange {
   readonly header: Header;
   change(report: Report): Report;
-}
-
-interface StoredDoc {
-  readonly _id: string;
-  readonly _rev?: string | undefined;
-  readonly v: number;
 }
 
 /** Per bulk operation: what the server refused of it, and what of its result the server has. The one writer of both. */
