@@ -36,6 +36,44 @@ describe('FakeClock', () => {
     expect([clock.wall(), clock.monotonic(), fired]).toEqual([165_000, 5000, 1]);
   });
 
+  it('sets the wall clock forward and back by years, and no timer notices', async () => {
+    const clock = new FakeClock(() => Promise.resolve(), 1_000_000);
+    let fired = 0;
+    clock.setTimer(() => (fired += 1), 5000);
+    const years = 3 * 365 * 86_400_000;
+    clock.jumpWall(years);
+    await clock.advance(0);
+    expect([clock.wall(), clock.monotonic(), fired]).toEqual([1_000_000 + years, 0, 0]);
+    clock.jumpWall(-2 * years);
+    await clock.advance(5000);
+    expect([clock.wall(), clock.monotonic(), clock.elapsed, fired]).toEqual([1_005_000 - years, 5000, 5000, 1]);
+  });
+
+  it('lets a frozen tab wake late: both clocks go on, the timers that were due fire afterwards, in their order', async () => {
+    const clock = new FakeClock(() => Promise.resolve(), 0);
+    const seen: string[] = [];
+    clock.setTimer(() => seen.push(`second ${String(clock.monotonic())}`), 2000);
+    clock.setTimer(() => seen.push(`first ${String(clock.monotonic())}`), 1000);
+    clock.setTimer(() => seen.push(`later ${String(clock.monotonic())}`), 700_000);
+    clock.freezeTab(600_000);
+    expect([clock.wall(), clock.monotonic(), clock.elapsed, seen.length]).toEqual([600_000, 600_000, 600_000, 0]);
+    await clock.advance(0);
+    expect(seen).toEqual(['first 600000', 'second 600000']);
+    await clock.advance(100_000);
+    expect(seen.at(-1)).toBe('later 700000');
+  });
+
+  it('refuses to let time pass backwards', async () => {
+    const clock = new FakeClock(() => Promise.resolve());
+    await expect(clock.advance(-1)).rejects.toThrow(RangeError);
+    expect(() => {
+      clock.freezeTimers(-1);
+    }).toThrow(RangeError);
+    expect(() => {
+      clock.freezeTab(-1);
+    }).toThrow(RangeError);
+  });
+
   it('forgets a cleared timer', async () => {
     const clock = new FakeClock(() => Promise.resolve());
     const timer = clock.setTimer(() => expect.unreachable(), 10);

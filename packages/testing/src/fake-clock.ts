@@ -8,6 +8,12 @@ interface Timer {
 /**
  * A clock that stands still until a test moves it. Wall and monotonic clock are apart; timers follow the monotonic one.
  * Units: milliseconds.
+ *
+ *   what happens              wall    monotonic   timers
+ *   advance(ms)               + ms    + ms        fire, each at its time
+ *   jumpWall(ms)              + ms    -           -            someone sets the clock, forward or back
+ *   freezeTimers(ms)          + ms    -           stand still  the device sleeps
+ *   freezeTab(ms)             + ms    + ms        fire late    the tab is frozen, the device is not
  */
 export class FakeClock implements Clock {
   #wall: number;
@@ -58,7 +64,7 @@ export class FakeClock implements Clock {
 
   /** Moves both clocks, from timer to timer; after each one it waits until the world is at rest. */
   async advance(ms: number): Promise<void> {
-    const end = this.#monotonic + ms;
+    const end = this.#monotonic + notNegative(ms);
     await this.#rest();
     for (let first = this.#first(); first !== undefined && first[1].due <= end; first = this.#first()) {
       this.#moveTo(first[1].due);
@@ -69,15 +75,23 @@ export class FakeClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Someone sets the wall clock; nothing else moves. */
+  /** Someone sets the wall clock, forward or back (a negative number); nothing else moves. */
   jumpWall(ms: number): void {
     this.#wall += ms;
   }
 
   /** The device sleeps: the wall clock goes on, timers and the monotonic clock stand still. */
   freezeTimers(ms: number): void {
-    this.#wall += ms;
+    this.#wall += notNegative(ms);
     this.#slept += ms;
+  }
+
+  /**
+   * The browser freezes the tab: both clocks go on and no timer fires. Those that were due meanwhile fire late, at the
+   * next `advance` (0 will do). For one tab of several see `FakeProcess.freeze`.
+   */
+  freezeTab(ms: number): void {
+    this.#moveTo(this.#monotonic + notNegative(ms));
   }
 
   #moveTo(monotonic: number): void {
@@ -91,4 +105,10 @@ export class FakeClock implements Clock {
     for (const entry of this.#timers) if (first === undefined || entry[1].due < first[1].due) first = entry;
     return first;
   }
+}
+
+/** Time that passes: only the wall clock can go back, with `jumpWall`. */
+function notNegative(ms: number): number {
+  if (ms >= 0) return ms;
+  throw new RangeError('Time cannot pass backwards; `jumpWall` sets the wall clock back.');
 }

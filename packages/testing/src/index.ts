@@ -3,6 +3,18 @@ export { FakeConnectivity } from './fake-connectivity.js';
 export { FakeChannels } from './fake-channels.js';
 export { FakeLocks, FakeTabLocks } from './fake-locks.js';
 export { InFlight } from './in-flight.js';
+export {
+  faultyFetch,
+  type Engine,
+  type FaultyFetch,
+  type FetchCondition,
+  type FetchFault,
+  type FetchRule,
+  type SeenFetch,
+} from './faulty-fetch.js';
+export { faultyStore, type FaultyStore, type SeenCall, type StoreCondition, type StoreRule } from './faulty-store.js';
+export type { StoreError, StoreFault } from './store-faults.js';
+export type { Turn } from './rules.js';
 export { CaseFileError } from './cases/case-file-error.js';
 export { readCases, type Case } from './cases/read.js';
 export { runCase, type CaseReport } from './cases/run.js';

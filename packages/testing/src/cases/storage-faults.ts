@@ -1,8 +1,8 @@
 import type { FakeClock } from '../fake-clock.js';
+import { StoreFaults, type StoreError, type StoreFault } from '../store-faults.js';
+import type { StoreCall } from '../watched-pouch.js';
 import type { FaultBook } from './fault-book.js';
-import { setOwn, type JsonObject } from './json.js';
 import type { StorageFault } from './schema.js';
-import type { LocalCall } from './tab-pouch.js';
 
 /** What case files call a local database. */
 export type LocalWord = 'docs' | 'queue' | 'index';
@@ -15,47 +15,43 @@ export interface StorageFaultsOptions {
   readonly batchOf: (ids: readonly string[]) => number | undefined;
 }
 
-/** Makes the storage faults of a case happen: calls that reject, hang, or leave the open handle dead. */
+/** Says which storage fault of a case a call meets. */
 export class StorageFaults {
-  /** Databases whose open handle is dead, with what their calls reject with. */
-  readonly #dead = new Map<string, JsonObject>();
+  readonly #happening: StoreFaults;
 
-  constructor(private readonly options: StorageFaultsOptions) {}
+  constructor(private readonly options: StorageFaultsOptions) {
+    this.#happening = new StoreFaults(options.clock);
+  }
 
-  async around<T>(call: LocalCall, run: () => Promise<T>): Promise<T> {
-    if (call.method === 'close') {
-      this.#dead.delete(call.database);
-      return run();
-    }
-    const dead = this.#dead.get(call.database);
-    if (dead !== undefined) throw asError(dead);
+  around<T>(call: StoreCall, run: () => Promise<T>): Promise<T> {
+    return this.#happening.around(call, run, () => this.#faultOf(call));
+  }
+
+  #faultOf(call: StoreCall): StoreFault | undefined {
     for (const fault of this.options.faults.of('storage')) {
       if (!this.#concerns(fault, call)) continue;
       const now = this.options.faults.occurs(fault);
-      if (now === 'now') return this.#happen(fault, call, run);
-      if (now === 'later' && fault.do.then_reject !== undefined) throw asError(fault.do.then_reject);
+      if (now === 'now') return this.#inWordsOfTheStore(fault.do);
+      if (now === 'later' && fault.do.then_reject !== undefined) return rejection(fault.do.then_reject);
     }
-    return run();
+    return undefined;
   }
 
-  async #happen<T>(fault: StorageFault, call: LocalCall, run: () => Promise<T>): Promise<T> {
-    const todo = fault.do;
+  #inWordsOfTheStore(todo: StorageFault['do']): StoreFault | undefined {
     if (todo.hang === true) {
-      if (todo.carry_out_at_s !== undefined) {
-        const lateMs = todo.carry_out_at_s * 1000 - this.options.clock.elapsed;
-        this.options.clock.setTimer(() => void run().catch(() => undefined), lateMs);
-      }
-      return new Promise<T>(() => undefined);
+      if (todo.carry_out_at_s === undefined) return { type: 'hang' };
+      return { type: 'hang', commitAfterMs: todo.carry_out_at_s * 1000 - this.options.clock.elapsed };
     }
-    if (todo.commit === true) await run();
-    if (todo.break_handle === true) {
-      this.#dead.set(call.database, todo.then_reject ?? todo.reject ?? { name: 'InvalidStateError' });
-    }
-    if (todo.reject !== undefined) throw asError(todo.reject);
-    return run();
+    const dead = (todo.then_reject ?? todo.reject ?? { name: 'InvalidStateError' }) as StoreError;
+    if (todo.reject === undefined) return todo.break_handle === true ? { type: 'dies', error: dead } : undefined;
+    return {
+      ...rejection(todo.reject),
+      ...(todo.commit === undefined ? {} : { commit: todo.commit }),
+      ...(todo.break_handle === true ? { thenDead: dead } : {}),
+    };
   }
 
-  #concerns(fault: StorageFault, call: LocalCall): boolean {
+  #concerns(fault: StorageFault, call: StoreCall): boolean {
     const { call: wanted, db, batch, point } = fault.when;
     if (point !== undefined || call.kind === 'other') return false;
     if (wanted === 'bulkDocs' ? call.method !== 'bulkDocs' : wanted !== undefined && wanted !== call.kind) return false;
@@ -64,9 +60,7 @@ export class StorageFaults {
   }
 }
 
-/** An error with exactly these fields: a missing `status` stays missing. */
-function asError(fields: JsonObject): Error {
-  const error = new Error(String(fields['message'] ?? fields['reason'] ?? fields['name'] ?? 'made to fail'));
-  for (const [key, value] of Object.entries(fields)) setOwn(error, key, value);
-  return error;
+/** The fields of a case file are the fields of the error: a missing `status` stays missing. */
+function rejection(error: object): Extract<StoreFault, { type: 'reject' }> {
+  return { type: 'reject', error: error as StoreError };
 }

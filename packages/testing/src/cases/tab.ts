@@ -5,7 +5,8 @@ import type { FakeChannels } from '../fake-channels.js';
 import type { FakeLocks, FakeTabLocks } from '../fake-locks.js';
 import type { InFlight } from '../in-flight.js';
 import type { StorageFaults } from './storage-faults.js';
-import { tabPouch, type LocalCall } from './tab-pouch.js';
+import { watchedPouch, type StoreCall } from '../watched-pouch.js';
+import { MemoryPouch } from './memory-pouch.js';
 
 /** What all tabs of a browser share. */
 export interface Browser {
@@ -20,7 +21,7 @@ export interface Browser {
   readonly fetch: typeof fetch;
   readonly options: Omit<ClientOptions, 'PouchDB' | 'environment'>;
   /** A local write with new revisions was carried out; the client does not know it yet. */
-  readonly written: (call: LocalCall, tab: Tab) => void;
+  readonly written: (call: StoreCall, tab: Tab) => void;
 }
 
 /** One tab with its client. `kill()` is what the system does to a process: every call that is under way never returns. */
@@ -40,7 +41,8 @@ export class Tab {
     this.#locks = browser.locks.tab();
     this.client = createClient({
       ...browser.options,
-      PouchDB: tabPouch({
+      PouchDB: watchedPouch(MemoryPouch, {
+        options: { adapter: 'memory' },
         around: (call, run) => this.#local(call, run),
         during: (ended) => {
           const leave = browser.inFlight.enter();
@@ -122,7 +124,7 @@ export class Tab {
   }
 
   /** Local calls fail as the case says; what is carried out counts as under way. */
-  #local<T>(call: LocalCall, run: () => Promise<T>): Promise<T> {
+  #local<T>(call: StoreCall, run: () => Promise<T>): Promise<T> {
     if (!this.#alive) return never();
     return this.#whileAlive(
       this.#browser.storage.around(call, () =>

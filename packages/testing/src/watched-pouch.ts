@@ -1,0 +1,143 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { PouchConstructor, PouchLike, PouchReplication } from '@afield/client';
+import { isObject } from './cases/json.js';
+
+/** One call on a local database, as the client made it. */
+export interface StoreCall {
+  readonly method: string;
+  readonly kind: 'read' | 'write' | 'other';
+  readonly database: string;
+  readonly ids: readonly string[];
+  /** The documents of a write. */
+  readonly written: readonly object[];
+  /** The documents of a write with new revisions. */
+  readonly docs: readonly object[];
+}
+
+/** Who stands between a client and its databases: counts, breaks and cuts off calls. */
+export interface StoreCalls {
+  /** Makes the call, if wanted with other documents, or something else in its place. */
+  around<T>(call: StoreCall, run: (docs?: readonly object[]) => Promise<T>): Promise<T>;
+  /** Likewise for the calls that a replication makes by itself. Default: they are made. */
+  within?<T>(call: StoreCall, run: () => Promise<T>): Promise<T>;
+  /** A pass that is not one call (a replication, a feed): counts until it ends. */
+  during?(ended: PromiseLike<unknown>): void;
+  /** The fetch for databases of a server. Default: PouchDB's own. */
+  readonly fetch?: typeof fetch;
+  /** Options for local databases. */
+  readonly options?: object;
+}
+
+const methods = ['allDocs', 'bulkDocs', 'bulkGet', 'get', 'put', 'info', 'close', 'destroy', 'remove', 'post'] as const;
+const kinds: Readonly<Record<string, StoreCall['kind']>> = {
+  allDocs: 'read',
+  bulkGet: 'read',
+  get: 'read',
+  bulkDocs: 'write',
+  put: 'write',
+  post: 'write',
+  remove: 'write',
+};
+
+/** What a call is part of: of another call on the same database, or of a replication. */
+type Inside = AsyncLocalStorage<'call' | 'pass'>;
+
+/** A PouchDB constructor whose calls on local databases go through `calls`. */
+export function watchedPouch(PouchDB: PouchConstructor, calls: StoreCalls): PouchConstructor {
+  const inside: Inside = new AsyncLocalStorage();
+  function open(name: string, options: object = {}): PouchLike {
+    if (/^https?:/.test(name)) {
+      return new PouchDB(name, calls.fetch === undefined ? options : { fetch: calls.fetch, ...options });
+    }
+    const real = new PouchDB(name, { ...options, ...calls.options });
+    watch(real, name, calls, inside);
+    return real;
+  }
+  function replicate(source: PouchLike, target: PouchLike, options?: object): PouchReplication {
+    const pass = inside.run('pass', () => PouchDB.replicate(source, target, options));
+    if (!isObject(options) || options['live'] !== true) calls.during?.(pass);
+    return pass;
+  }
+  // A function that returns an object is a constructor whose `new` gives that object.
+  function WatchedPouch(name: string, options?: object): PouchLike {
+    return open(name, options);
+  }
+  return Object.assign(WatchedPouch, { replicate }) as unknown as PouchConstructor;
+}
+
+type Method = (this: unknown, ...args: unknown[]) => unknown;
+
+function watch(real: PouchLike, name: string, calls: StoreCalls, inside: Inside): void {
+  const target = real as unknown as Record<string, Method>;
+  for (const method of methods) {
+    const original = target[method];
+    if (original === undefined) continue;
+    target[method] = function watched(this: unknown, ...args: unknown[]): unknown {
+      const within = inside.getStore();
+      // Calls that PouchDB makes on itself are part of the client's call.
+      if (within === 'call' || typeof args.at(-1) === 'function') return original.apply(this, args);
+      const run = (docs?: readonly object[]): Promise<unknown> =>
+        inside.run('call', () => original.apply(this, withDocs(args, docs)) as Promise<unknown>);
+      const call = storeCall(method, name, args);
+      if (within === undefined) return calls.around(call, run);
+      return calls.within === undefined ? original.apply(this, args) : calls.within(call, run);
+    };
+  }
+  const changes = target['changes'];
+  if (changes === undefined) return;
+  target['changes'] = function watched(this: unknown, ...args: unknown[]): unknown {
+    const isLive = isObject(args[0]) && args[0]['live'] === true;
+    const isOwn = inside.getStore() === undefined;
+    const feed = changes.apply(this, args);
+    if (isOwn && !isLive) answerThrough(feed, storeCall('changes', name, args), calls);
+    return feed;
+  };
+}
+
+/** The promise of a feed that ends goes through `calls` as one call; its events are left alone. */
+function answerThrough(feed: unknown, call: StoreCall, calls: StoreCalls): void {
+  const ended = feed as PromiseLike<unknown> & { catch?: unknown };
+  const original = ended.then.bind(ended);
+  const settled = new Promise((resolve, reject) => void original(resolve, reject));
+  settled.catch(() => undefined); // whoever awaits the feed gets the error
+  let answer: Promise<unknown> | undefined;
+  const through = (): Promise<unknown> => (answer ??= calls.around(call, () => settled));
+  ended.then = (fulfilled, rejected) => through().then(fulfilled, rejected);
+  ended.catch = (rejected: (error: unknown) => unknown) => through().catch(rejected);
+}
+
+function withDocs(args: readonly unknown[], docs: readonly object[] | undefined): unknown[] {
+  if (docs === undefined) return [...args];
+  const [first, ...rest] = args;
+  return [isObject(first) && Array.isArray(first['docs']) ? { ...first, docs } : docs, ...rest];
+}
+
+function storeCall(method: string, database: string, args: readonly unknown[]): StoreCall {
+  const first = args[0];
+  const given = isObject(args[1]) ? args[1] : {};
+  const written = method === 'bulkDocs' ? listOf(first, 'docs') : method === 'put' ? [first] : [];
+  const asked =
+    method === 'get' ? [first] : isObject(first) ? [...listOf(first, 'keys'), ...listOf(first, 'docs')] : [];
+  const ids = [...written, ...asked].map(idOf).filter((id) => id !== undefined);
+  const docs = written.filter(isObject) as object[];
+  const keepsRevisions = given['new_edits'] === false || (isObject(first) && first['new_edits'] === false);
+  return {
+    method,
+    kind: kinds[method] ?? 'other',
+    database,
+    ids,
+    written: docs,
+    docs: keepsRevisions ? [] : docs,
+  };
+}
+
+function listOf(value: unknown, field: string): readonly unknown[] {
+  if (Array.isArray(value)) return value as unknown[];
+  const list = isObject(value) ? value[field] : undefined;
+  return Array.isArray(list) ? (list as unknown[]) : [];
+}
+
+function idOf(value: unknown): string | undefined {
+  const id = isObject(value) ? (value['_id'] ?? value['id']) : value;
+  return typeof id === 'string' ? id : undefined;
+}
