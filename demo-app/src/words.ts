@@ -22,9 +22,11 @@ const states: Record<BulkOperationState, Words> = {
   'waiting-network': { text: 'No network. It goes on when the network is back', mood: 'waiting' },
   'waiting-storage': { text: 'This device’s storage does not answer. It will be tried again', mood: 'waiting' },
   'waiting-handler': { text: 'Needs a newer version of this app', mood: 'bad' },
+  paused: { text: 'Paused', mood: 'waiting' },
   done: { text: 'Done', mood: 'good' },
   'done-with-failures': { text: 'Done, but not for all of them', mood: 'bad' },
   failed: { text: 'Stopped by a fault in this app', mood: 'bad' },
+  cancelled: { text: 'Cancelled. What was done stays', mood: 'waiting' },
 };
 
 /** One bulk operation. With the target `local`, done means done on this device: `push` says the rest. */

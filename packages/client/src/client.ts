@@ -3,19 +3,31 @@ import { defaultEnvironment } from './environment.js';
 import { Requests } from './http/requests.js';
 import { ServerDatabase } from './http/server-database.js';
 import { Session } from './http/session.js';
-import type { Client, ClientOptions, EnqueueReceipt, EnqueueRequest } from './model/client.js';
+import type {
+  Client,
+  ClientOptions,
+  EnqueueReceipt,
+  EnqueueRequest,
+  FailureFilter,
+  OperationInput,
+  RetryOptions,
+  RetryReceipt,
+} from './model/client.js';
 import type { Channel, Environment } from './model/environment.js';
-import { ClientClosedError } from './model/errors.js';
+import { AfieldError, ClientClosedError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { PouchLike } from './model/pouch.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './model/states.js';
+import { Control } from './queue/control.js';
 import { copyOf } from './queue/copy.js';
+import { checkFilter, checkRate } from './queue/failure-filter.js';
 import { Failures } from './queue/failures.js';
+import { newHeader } from './queue/new-header.js';
 import { Queue } from './queue/queue.js';
 import { Reports } from './queue/reports.js';
 import { checkRequest } from './queue/request.js';
-import { sequenceOf, storedVersion } from './queue/stored.js';
-import { digestOf } from './queue/subjects.js';
+import { Retries, type Retried } from './queue/retries.js';
+import { sequenceOf, type Header, type StoredFailure } from './queue/stored.js';
 import { actionsByName, checkOptions } from './options.js';
 import { Replication } from './replication.js';
 import { RetryPolicy } from './retry/policy.js';
@@ -29,6 +41,8 @@ import { LocalDatabase } from './store/local-database.js';
 import { Refusals } from './sync/refusals.js';
 import { resultsErrand, unreported } from './sync/results.js';
 import { Transfer, type Carrier, type TransferParts } from './sync/transfer.js';
+
+const watchEveryMs = 60_000;
 
 /** Opens the client of one user at one server. Throws `AfieldError` when an option is wrong; touches no network before `start()`. */
 export function createClient(options: ClientOptions): Client {
@@ -48,11 +62,14 @@ class AfieldClient implements Client {
   readonly #actions: ReadonlyMap<string, AnyAction>;
   readonly #closing = new AbortController();
   readonly #tab: string;
+  readonly #lease: string;
   readonly #queueStore: LocalDatabase;
   readonly #documentStore: LocalDatabase;
   readonly #queue: Queue;
   readonly #failures: Failures;
   readonly #reports: Reports;
+  readonly #control: Control;
+  readonly #retries: Retries;
   readonly #scheduler: Scheduler;
   readonly #policy: RetryPolicy;
   readonly #session: Session;
@@ -70,6 +87,8 @@ class AfieldClient implements Client {
   #closed: Promise<void> | undefined;
   #unsubscribe: (() => void) | undefined;
   #channel: Channel | undefined;
+  /** A person has paused, resumed or cancelled something in another tab. */
+  #controlChannel: Channel | undefined;
   /** Calls that are under way: what they store must be answered for, also while closing. */
   readonly #enqueuing = new Set<Promise<EnqueueReceipt>>();
   #leader = false;
@@ -94,6 +113,16 @@ class AfieldClient implements Client {
       changed();
     });
     this.#reports = new Reports(this.#queue);
+    this.#control = new Control(this.#queue, clock);
+    this.#retries = new Retries({
+      queue: this.#queue,
+      failures: this.#failures,
+      reports: this.#reports,
+      clock,
+      newId: environment.newId,
+      payloadOf: (id) => this.#payloadOf(id),
+    });
+    this.#lease = environment.newId();
     this.#policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, random);
     this.#scheduler = new Scheduler(clock, () => this.#policy.spread());
     const poke = (): void => {
@@ -119,6 +148,7 @@ class AfieldClient implements Client {
     this.#runner = new Runner({
       queue: this.#queue,
       failures: this.#failures,
+      retries: this.#retries,
       actions: this.#actions,
       stores: {
         local,
@@ -130,7 +160,8 @@ class AfieldClient implements Client {
       gate: this.#gate,
       batchSize: options.batchSize ?? 100,
       otherRunnerMs: (options.requestTimeoutS ?? 60) * 2000,
-      lease: environment.newId(),
+      appVersion: options.appVersion,
+      lease: this.#lease,
       handlerFetch: (input, init) => requests.handlerFetch(input, init),
       closed: this.#closing.signal,
       changed,
@@ -204,35 +235,115 @@ class AfieldClient implements Client {
     const { newId, clock } = this.#environment;
     const id = newId();
     const header = await this.#queue.append(
-      {
-        v: storedVersion,
-        id,
-        key: request.key ?? newId(),
-        target: request.target,
-        lane: request.lane ?? null,
-        parts: parts.map((part) => ({ ...part })),
-        payload: `p:${this.#tab}:${id}:`,
-        total: operations.length,
-        subjects: digestOf(operations.map(({ i }) => i)),
-        queuedAt: clock.wall(),
-        state: 'queued',
-        cursor: 0,
-        applied: 0,
-        alreadyApplied: 0,
-        failed: 0,
-        attempt: 0,
-        attempts: 0,
-        failedAttempts: 0,
-        wait: null,
-        lastError: null,
-        lease: null,
-      },
+      newHeader(
+        {
+          id,
+          key: request.key ?? newId(),
+          target: request.target,
+          ...(request.lane === undefined ? {} : { lane: request.lane }),
+          parts: parts.map((part) => ({ ...part })),
+          payload: this.#payloadOf(id),
+          queuedAt: clock.wall(),
+        },
+        operations,
+      ),
       operations,
     );
-    this.#changed();
-    this.#poke();
-    this.#channel?.announce();
+    this.#announce();
     return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: header.total };
+  }
+
+  pause(bulkOperationId: string): Promise<void> {
+    return this.#change(() => this.#control.pause(bulkOperationId));
+  }
+
+  resume(bulkOperationId: string): Promise<void> {
+    return this.#change(() => this.#control.resume(bulkOperationId));
+  }
+
+  cancel(bulkOperationId: string): Promise<void> {
+    return this.#change(() => this.#control.cancel(bulkOperationId));
+  }
+
+  async #change(change: () => Promise<Header>): Promise<void> {
+    this.#assertOpen();
+    await this.#open();
+    this.#runner.noticed([await change()]);
+    this.#announce();
+    this.#controlChannel?.announce();
+  }
+
+  async retryRest(bulkOperationId: string): Promise<EnqueueReceipt> {
+    this.#assertOpen();
+    await this.#open();
+    const receipt = await this.#retries.continueRest(bulkOperationId);
+    this.#announce();
+    return receipt;
+  }
+
+  async listFailures(filter: FailureFilter & { resolved?: boolean } = {}): Promise<readonly FailedOperation[]> {
+    const { resolved, ...rest } = filter;
+    const checked = { ...checkFilter(rest), resolved: resolved === true };
+    await this.#loadFailures();
+    return this.#failures.matching(checked).map(({ shown }) => shown);
+  }
+
+  async retryFailed(filter: FailureFilter = {}, options: RetryOptions = {}): Promise<RetryReceipt> {
+    checkFilter(filter);
+    checkRate(options.ratePerSecond);
+    await this.#loadFailures();
+    return this.#retry(() => this.#failures.matching(filter).map(({ stored }) => ({ failure: stored })), options);
+  }
+
+  async editAndRetry(failureId: string, operation: OperationInput, options: RetryOptions = {}): Promise<RetryReceipt> {
+    checkRate(options.ratePerSecond);
+    await this.#loadFailures();
+    const find = (): { failure: StoredFailure; action: string } => {
+      const failure = this.#failures.get(failureId);
+      if (failure === undefined || failure.resolution !== undefined) {
+        throw new AfieldError('unknown_failure', `There is no open failure ${failureId} on this device.`);
+      }
+      if (failure.action === null) {
+        throw new AfieldError('not_an_operation', 'An edit of the app was refused: edit the document itself.');
+      }
+      return { failure, action: failure.action };
+    };
+    const { action } = find();
+    const request = copyOf({ target: 'local', actions: [{ action, operations: [operation] }] });
+    const { operations } = await checkRequest(request, this.#actions, true, this.#environment.breathe);
+    const [edited] = operations;
+    if (edited === undefined) throw new AfieldError('unknown_failure', `There is no open failure ${failureId}.`);
+    return this.#retry(() => [{ failure: find().failure, edited: { action, operation: edited } }], options);
+  }
+
+  async discard(filter: FailureFilter): Promise<number> {
+    checkFilter(filter);
+    await this.#loadFailures();
+    const count = await this.#retries.discard(() => this.#failures.matching(filter).map(({ stored }) => stored));
+    this.#announce();
+    return count;
+  }
+
+  async #loadFailures(): Promise<void> {
+    this.#assertOpen();
+    await this.#open();
+    // Another tab may have changed some since they were read here.
+    await (this.#leader ? this.#failures.load() : this.#failures.reload().then(() => this.#failures.load()));
+  }
+
+  /** Refused documents are sent again as they are, unless the operation was edited: then a new revision follows. */
+  async #retry(choose: () => readonly Retried[], { ratePerSecond }: RetryOptions): Promise<RetryReceipt> {
+    const isSentAgain = ({ failure, edited }: Retried): boolean => failure.refused !== null && edited === undefined;
+    const again = choose().filter(isSentAgain);
+    const bulkOperations = await this.#retries.retry(() => choose().filter((one) => !isSentAgain(one)), ratePerSecond);
+    await this.#replication?.sendAgain(again.flatMap(({ failure: { id } }) => id ?? []));
+    this.#announce();
+    if (again.length > 0) this.#wakeUp();
+    return {
+      bulkOperations,
+      queued: bulkOperations.reduce((sum, { total }) => sum + total, 0),
+      sentAgain: again.length,
+    };
   }
 
   start(): Promise<void> {
@@ -265,11 +376,19 @@ class AfieldClient implements Client {
     await this.#opening?.catch(() => undefined);
     await Promise.allSettled(this.#enqueuing);
     this.#channel?.close();
+    this.#controlChannel?.close();
     await this.#leading?.catch(() => undefined);
     await Promise.all([this.#runner.idle(), this.#results?.idle(), this.#replication?.close()]);
     // A handle that is closed already is what is wanted: handles of one database share their connection.
     await Promise.allSettled([this.#queueStore.close(), this.#documentStore.close()]);
     for (const subject of [this.#bulkOperations, this.#status, this.#failed]) subject.complete();
+  }
+
+  /** Something new is durable: it is shown, run, and said to the other tabs. */
+  #announce(): void {
+    this.#changed();
+    this.#poke();
+    this.#channel?.announce();
   }
 
   /** Opens the store; a failed opening is tried again by the next who needs it. */
@@ -283,6 +402,9 @@ class AfieldClient implements Client {
   }
 
   async #openOnce(): Promise<string> {
+    this.#controlChannel ??= this.#environment.channel(`afield:${this.#options.name}:control`, () => {
+      void this.#lookForChanged();
+    });
     this.#channel ??= this.#environment.channel(`afield:${this.#options.name}`, () => {
       void this.#lookForNew();
     });
@@ -334,6 +456,7 @@ class AfieldClient implements Client {
 
   async #goOn(storeId: string): Promise<void> {
     this.#leader = true;
+    const stoppedLease = this.#keepPresence();
     this.#changed();
     if (this.#options.results !== undefined) {
       this.#results ??= new Transfer(
@@ -348,9 +471,55 @@ class AfieldClient implements Client {
       );
     }
     await this.#failures.reload();
-    await this.#runner.resume();
+    await this.#runner.resume(stoppedLease);
+    await this.#retryCrashed();
     await this.#replication?.resume();
     await this.#results?.resume();
+    this.#watch();
+  }
+
+  /** Notes whether a person looks at this page. Answers with the run that ended while someone looked at it (R16). */
+  #keepPresence(): string | undefined {
+    const { presence } = this.#environment;
+    const name = `afield:${this.#options.name}:run`;
+    const before = presence.noted(name)?.split(' ');
+    const note = (): void => {
+      presence.note(
+        name,
+        `${this.#lease} ${presence.visible() && !this.#closing.signal.aborted ? 'visible' : 'hidden'}`,
+      );
+    };
+    note();
+    const unsubscribe = presence.subscribe(note);
+    this.#closing.signal.addEventListener('abort', () => {
+      unsubscribe();
+      note();
+    });
+    return before?.[1] === 'visible' ? before[0] : undefined;
+  }
+
+  /** What ended the process each time gets another chance with another version of the app (R16). */
+  async #retryCrashed(): Promise<void> {
+    const { appVersion } = this.#options;
+    if (appVersion === undefined || !this.#queue.headers().some((header) => this.#reports.openFailures(header) > 0))
+      return;
+    await this.#failures.load();
+    const crashed = (): Retried[] =>
+      this.#failures
+        .matching({ code: 'crashed' })
+        .flatMap(({ stored }) => (stored.app === appVersion ? [] : [{ failure: stored }]));
+    if (crashed().length > 0) await this.#retries.retry(crashed, undefined);
+  }
+
+  /**
+   * Every minute all that waits is looked at again, and what other tabs have stored: a message between tabs can get lost,
+   * and nothing may wait for ever by mistake (R15).
+   */
+  #watch(): void {
+    this.#scheduler.wait('watchdog', beginWait(this.#environment.clock, watchEveryMs), () => {
+      this.#watch();
+      void this.#lookForChanged();
+    });
   }
 
   #waitForStore(): Promise<void> {
@@ -374,6 +543,17 @@ class AfieldClient implements Client {
     }
   }
 
+  /** Another tab has changed something that was queued before, or may have without our hearing of it. */
+  async #lookForChanged(): Promise<void> {
+    try {
+      await this.#queue.loadNew();
+      this.#runner.noticed(await this.#queue.refreshOpen());
+      this.#poke();
+    } catch {
+      this.#environment.warn('What another tab has changed could not be read. It is looked at again in a minute.');
+    }
+  }
+
   #wakeUp(): void {
     this.#session.reconsider();
     this.#scheduler.wake();
@@ -391,6 +571,11 @@ class AfieldClient implements Client {
   #wrote(target: Target): void {
     if (target === 'local') this.#replication?.pushNow();
     this.#results?.poke();
+  }
+
+  /** How the ids of a bulk operation's payloads begin: under this tab's name, so that whose they are is known. */
+  #payloadOf(bulkOperationId: string): string {
+    return `p:${this.#tab}:${bulkOperationId}:`;
   }
 
   #transferParts(): TransferParts {

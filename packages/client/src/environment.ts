@@ -1,4 +1,4 @@
-import type { Clock, Connectivity, Environment } from './model/environment.js';
+import type { Clock, Connectivity, Environment, Presence } from './model/environment.js';
 import { broadcastChannel } from './tabs/channel.js';
 import { noLocks, webLocks } from './tabs/locks.js';
 
@@ -9,6 +9,7 @@ export function defaultEnvironment(): Environment {
     fetch: (input, init) => globalThis.fetch(input, init),
     locks: typeof navigator === 'object' && 'locks' in navigator ? webLocks(navigator.locks) : noLocks,
     connectivity: browserConnectivity,
+    presence: pagePresence(),
     channel: broadcastChannel,
     breathe: nextTask,
     random: Math.random,
@@ -40,6 +41,51 @@ const browserConnectivity: Connectivity = {
     };
   },
 };
+
+/**
+ * The page's visibility, and notes in local storage, which is the only store that writes at once. Where there is no page
+ * (a worker, Node) nobody looks, and where there is no local storage nothing is noted.
+ */
+function pagePresence(): Presence {
+  let isLeft = false;
+  return {
+    visible: () => typeof document === 'object' && document.visibilityState === 'visible' && !isLeft,
+    subscribe: (changed) => {
+      if (typeof document !== 'object') return () => undefined;
+      // A page that is left or reloaded is not visible any more, whatever it says of itself.
+      const left = (): void => {
+        isLeft = true;
+        changed();
+      };
+      const back = (): void => {
+        isLeft = false;
+        changed();
+      };
+      document.addEventListener('visibilitychange', changed);
+      addEventListener('pagehide', left);
+      addEventListener('pageshow', back);
+      return () => {
+        document.removeEventListener('visibilitychange', changed);
+        removeEventListener('pagehide', left);
+        removeEventListener('pageshow', back);
+      };
+    },
+    note: (name, text) => {
+      try {
+        localStorage.setItem(name, text);
+      } catch {
+        // Full, or closed to this page: then stops of the process are not counted, and nothing else is lost.
+      }
+    },
+    noted: (name) => {
+      try {
+        return localStorage.getItem(name) ?? undefined;
+      } catch {
+        return undefined; // closed to this page
+      }
+    },
+  };
+}
 
 /** The next task: a message comes sooner than a timer, which browsers hold back. */
 function nextTask(): Promise<void> {

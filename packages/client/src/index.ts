@@ -19,6 +19,7 @@ export type {
   BulkOperationStatus,
   ClientStatus,
   FailedOperation,
+  Resolution,
   Target,
   TransferStatus,
 } from './model/states.js';
@@ -30,7 +31,10 @@ export type {
   Credentials,
   EnqueueReceipt,
   EnqueueRequest,
+  FailureFilter,
   OperationInput,
+  RetryOptions,
+  RetryReceipt,
 } from './model/client.js';
 export type {
   Action,
@@ -42,7 +46,7 @@ export type {
   OperationOf,
 } from './model/handler.js';
 export type { Failure, FailureCode } from './model/failure.js';
-export type { Channel, Clock, Connectivity, Environment, Locks } from './model/environment.js';
+export type { Channel, Clock, Connectivity, Environment, Locks, Presence } from './model/environment.js';
 export type {
   DocRow,
   DocumentStore,

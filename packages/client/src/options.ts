@@ -15,6 +15,7 @@ const known = new Set<string>([
   'pullEveryS',
   'batchSize',
   'requestTimeoutS',
+  'appVersion',
   'autoStart',
   'ramp',
   'jitter',
@@ -39,6 +40,9 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   if (!(jitter >= 0 && jitter <= 1)) throw wrong('`jitter` must be from 0 to 1');
   if (!(pullEveryS >= 1)) throw wrong('`pullEveryS` must be 1 or more');
   if (!(requestTimeoutS >= 1)) throw wrong('`requestTimeoutS` must be 1 or more');
+  if (options.appVersion !== undefined && (typeof options.appVersion !== 'string' || options.appVersion === '')) {
+    throw wrong('`appVersion` must be a text that is not empty');
+  }
   checkAddress('server', options.server);
   checkAddress('results', options.results);
   return options;

@@ -4,14 +4,14 @@ import type { PouchConstructor } from './model/pouch.js';
 import { beginWait } from './retry/wait.js';
 import { LocalDatabase } from './store/local-database.js';
 import { Pull } from './sync/pull.js';
-import { pushErrand } from './sync/push.js';
+import { pushErrand, withBehind, type PushData, type PushStep } from './sync/push.js';
 import type { Refusals } from './sync/refusals.js';
 import { Transfer, type Carrier, type TransferParts } from './sync/transfer.js';
 import type { TransferStatus } from './model/states.js';
 
 /** Push and pull of the app's documents, wired together. */
 export class Replication {
-  readonly #push: Carrier;
+  readonly #push: Transfer<PushData, PushStep>;
   readonly #pull: Pull;
   readonly #pullTransfer: Carrier;
   readonly #local: LocalDatabase;
@@ -65,6 +65,13 @@ export class Replication {
 
   pushNow(): void {
     this.#push.poke();
+  }
+
+  /** Sends documents once more that the server has refused: their present revisions, with the refused ones in their past. */
+  async sendAgain(ids: readonly string[]): Promise<void> {
+    const rows = await this.#local.read([...new Set(ids)]);
+    const again = rows.flatMap(({ id, rev }) => (rev === undefined ? [] : [{ id, revs: [rev] }]));
+    if (again.length > 0) await this.#push.amend((data) => withBehind(data, again));
   }
 
   pullNow(): void {

@@ -8,7 +8,7 @@ export function bulkOperationStatus(
   reports: Reports,
   nextAttemptAt: number | undefined,
 ): BulkOperationStatus {
-  const { refused } = reports.of(header);
+  const { refused, resolved } = reports.of(header);
   return {
     id: header.id,
     sequence: sequenceOf(header._id),
@@ -21,7 +21,8 @@ export function bulkOperationStatus(
     total: header.total,
     applied: header.applied - refused,
     alreadyApplied: header.alreadyApplied,
-    failed: header.failed + refused,
+    failed: reports.openFailures(header),
+    resolved,
     attempt: header.attempt,
     attempts: header.attempts,
     failedAttempts: header.failedAttempts,
@@ -29,6 +30,8 @@ export function bulkOperationStatus(
     lastError: header.lastError ?? undefined,
     queuedAt: header.queuedAt,
     bug: header.bug,
+    continuedBy: header.continuedBy,
+    ratePerSecond: header.rate,
   };
 }
 

@@ -1,6 +1,7 @@
 export { FakeClock } from './fake-clock.js';
 export { FakeConnectivity } from './fake-connectivity.js';
 export { FakeChannels } from './fake-channels.js';
+export { FakePresence } from './fake-presence.js';
 export { FakeLocks, FakeTabLocks } from './fake-locks.js';
 export { InFlight } from './in-flight.js';
 export {

@@ -40,6 +40,11 @@ export interface ClientOptions {
   readonly batchSize?: number;
   /** Seconds until a request without an answer is given up. Default: 60. */
   readonly requestTimeoutS?: number;
+  /**
+   * Version of the app, any text. Kept with what fails; operations that failed with `crashed` are tried again by another
+   * version (R16).
+   */
+  readonly appVersion?: string;
   /** Whether to start at once. Default: true. */
   readonly autoStart?: boolean;
   /** Waiting time in milliseconds after so many failed attempts in a row (1, 2 …). Default: the ramp of R2. */
@@ -79,6 +84,34 @@ export interface EnqueueReceipt {
   readonly total: number;
 }
 
+/** Which failures are meant: all that fit every given field. An empty filter means all that are open. */
+export interface FailureFilter {
+  readonly failureId?: string | readonly string[];
+  readonly bulkOperationId?: string | readonly string[];
+  readonly code?: string | readonly string[];
+  readonly action?: string | readonly string[];
+  /** The document. */
+  readonly id?: string | readonly string[];
+  /** Failed at this time or later; milliseconds since 1970. */
+  readonly since?: number;
+  /** Failed before this time. */
+  readonly before?: number;
+}
+
+export interface RetryOptions {
+  /** At most so many operations a second, above 0; default: as fast as it goes. */
+  readonly ratePerSecond?: number;
+}
+
+export interface RetryReceipt {
+  /** The new bulk operations: one for each target and lane. */
+  readonly bulkOperations: readonly EnqueueReceipt[];
+  /** Operations that were queued anew. */
+  readonly queued: number;
+  /** Documents that the server had refused and that are sent again as they are: their failures stay until it takes them. */
+  readonly sentAgain: number;
+}
+
 /** The client of one user at one server. */
 export interface Client {
   /** The name of this store on the server: made when the store is made. */
@@ -93,6 +126,37 @@ export interface Client {
   enqueue(request: EnqueueRequest): Promise<EnqueueReceipt>;
   /** Begins to run what is queued, once this tab holds the store's lock. Calling it twice does nothing more. Resolves when the store is open. */
   start(): Promise<void>;
+  /**
+   * Tries nothing more of a bulk operation until `resume`. Durable when it resolves; a batch that is under way keeps what
+   * it has done. Rejects with `AfieldError` (`unknown_bulk_operation`, `already_ended`).
+   */
+  pause(bulkOperationId: string): Promise<void>;
+  /** Lets a paused bulk operation go on, at once. One that is not paused stays as it is. Rejects as `pause` does. */
+  resume(bulkOperationId: string): Promise<void>;
+  /** Ends a bulk operation: what is done stays done, the rest is not done any more. Also gives up the rest of a `failed` one. */
+  cancel(bulkOperationId: string): Promise<void>;
+  /**
+   * Queues the rest of a bulk operation anew that a bug of a handler has stopped (`failed`), or that was cancelled. The
+   * new one takes the place at the end of the queue. Rejects with `AfieldError` (`not_stopped`, `already_retried`,
+   * `nothing_left`).
+   */
+  retryRest(bulkOperationId: string): Promise<EnqueueReceipt>;
+  /** Open failures that fit the filter, or with `resolved: true` those that were retried or discarded: their content is kept. */
+  listFailures(filter?: FailureFilter & { readonly resolved?: boolean }): Promise<readonly FailedOperation[]>;
+  /**
+   * Queues failed operations anew, each with a new sequence number and a key derived from the old one. A document that
+   * the server refused is sent again as it is instead. Rejects with `InvalidRequestError` when the filter or the rate is
+   * wrong.
+   */
+  retryFailed(filter?: FailureFilter, options?: RetryOptions): Promise<RetryReceipt>;
+  /**
+   * Queues one failed operation anew with other content (its fields, and `id` where another document is meant). The old
+   * content stays in the failure. Rejects with `InvalidRequestError` when the operation is wrong, with `AfieldError` when
+   * there is no such open failure, or it was no operation (`not_an_operation`).
+   */
+  editAndRetry(failureId: string, operation: OperationInput, options?: RetryOptions): Promise<RetryReceipt>;
+  /** Gives failed operations up. They leave `failures$`, and stay in `listFailures({ resolved: true })`. Answers how many. */
+  discard(filter: FailureFilter): Promise<number>;
   /** Makes everything that waits for a time or for the network due now (R14). */
   syncNow(): void;
   /** The app has new credentials (R12): waiting work goes on. */

@@ -27,12 +27,25 @@ export interface Connectivity {
   subscribe(changed: () => void): () => void;
 }
 
+/** Whether a person is looking at the page, and a note that outlives the process (R16). */
+export interface Presence {
+  /** True while the page is visible. */
+  visible(): boolean;
+  /** Calls back when `visible` has changed; answers with a function that ends it. */
+  subscribe(changed: () => void): () => void;
+  /** Keeps a short text under a name, at once: it must be there when the process ends a moment later. */
+  note(name: string, text: string): void;
+  /** The text that was kept last; undefined where there is none, or the engine cannot keep any. */
+  noted(name: string): string | undefined;
+}
+
 /** The effects that the client needs from outside. Each can be replaced in tests. */
 export interface Environment {
   readonly clock: Clock;
   readonly fetch: typeof fetch;
   readonly locks: Locks;
   readonly connectivity: Connectivity;
+  readonly presence: Presence;
   /** Opens the channel of a store; `news` is called when another tab announces. */
   readonly channel: (name: string, news: () => void) => Channel;
   /** Gives the page a turn in the middle of long work. */

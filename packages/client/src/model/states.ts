@@ -9,12 +9,19 @@ export type BulkOperationState =
   | 'waiting-network'
   | 'waiting-storage'
   | 'waiting-handler'
+  | 'paused'
   | 'done'
   | 'done-with-failures'
-  | 'failed';
+  | 'failed'
+  | 'cancelled';
 
 /** States in which nothing more happens by itself. */
-export const endStates: ReadonlySet<BulkOperationState> = new Set(['done', 'done-with-failures', 'failed']);
+export const endStates: ReadonlySet<BulkOperationState> = new Set([
+  'done',
+  'done-with-failures',
+  'failed',
+  'cancelled',
+]);
 
 /** The database whose documents an action changes. */
 export type Target = 'local' | 'server';
@@ -35,8 +42,10 @@ export interface BulkOperationStatus {
   readonly total: number;
   readonly applied: number;
   readonly alreadyApplied: number;
-  /** Failed for good, those included that the server refused later. */
+  /** Failed for good and still open, those included that the server refused later. */
   readonly failed: number;
+  /** Failed, and since then queued anew or discarded by a person (R19). */
+  readonly resolved: number;
   /** Attempts of the present batch so far; 0 before the first. */
   readonly attempt: number;
   /** Attempts of all its batches so far. */
@@ -48,6 +57,10 @@ export interface BulkOperationStatus {
   readonly queuedAt: number;
   /** In the state `failed`: the error of the handler, for the app's author. Kept on this device, never sent. */
   readonly bug: { readonly name: string; readonly stack: string } | undefined;
+  /** The bulk operation that took over what this one did not do, when a person retried it. */
+  readonly continuedBy: string | undefined;
+  /** Operations a second at most, as `retryFailed` was told; undefined: as fast as it goes. */
+  readonly ratePerSecond: number | undefined;
 }
 
 /** State of the push, the pull, or the delivery of results. */
@@ -84,6 +97,8 @@ export interface ClientStatus {
 
 /** One operation that failed for good. */
 export interface FailedOperation {
+  /** Names this failure on this device, for `retryFailed`, `editAndRetry` and `discard`. */
+  readonly failureId: string;
   /** Undefined for a document that an app edited itself and the server refused. */
   readonly bulkOperationId: string | undefined;
   readonly index: number | undefined;
@@ -99,4 +114,13 @@ export interface FailedOperation {
   /** The history no longer shows whether it was applied before it failed (R3). */
   readonly mayHaveBeenApplied: boolean;
   readonly failedAt: number;
+  /** The version of the app in which it failed (`ClientOptions.appVersion`). */
+  readonly appVersion: string | undefined;
+  /** What a person did with it (R19); undefined while it is open. Its content is kept. */
+  readonly resolution: Resolution | undefined;
 }
+
+/** What became of a failure: queued anew as an operation of another bulk operation, or discarded. */
+export type Resolution =
+  | { readonly how: 'retried'; readonly bulkOperationId: string; readonly index: number; readonly at: number }
+  | { readonly how: 'discarded'; readonly at: number };

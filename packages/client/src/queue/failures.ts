@@ -1,3 +1,4 @@
+import type { FailureFilter } from '../model/client.js';
 import type { FailedOperation } from '../model/states.js';
 import type { Queue } from './queue.js';
 import { failureDoc, type StoredFailure } from './stored.js';
@@ -55,6 +56,11 @@ export class Failures {
     this.#changed();
   }
 
+  /** The one of this name; needs `load` before. */
+  get(failureId: string): StoredFailure | undefined {
+    return this.#known.get(failureId)?.stored;
+  }
+
   /** Those of a document that the server refused; needs `load` before. */
   refusedOf(docId: string): readonly StoredFailure[] {
     return [...(this.#refused.get(docId) ?? [])].flatMap((id) => this.#known.get(id)?.stored ?? []);
@@ -65,8 +71,16 @@ export class Failures {
     return this.#inOrder().flatMap(({ stored }) => (stored.bulkOperationId === bulkOperationId ? [stored] : []));
   }
 
+  /** Those that are still open. */
   list(): readonly FailedOperation[] {
-    return this.#inOrder().map(({ shown }) => shown);
+    return this.#inOrder().flatMap(({ shown }) => (shown.resolution === undefined ? [shown] : []));
+  }
+
+  /** Those that fit, open or not as the filter says, in their order; needs `load` before. */
+  matching(
+    filter: FailureFilter & { readonly resolved?: boolean },
+  ): readonly { stored: StoredFailure; shown: FailedOperation }[] {
+    return this.#inOrder().filter(({ shown }) => fits(shown, filter));
   }
 
   #keep(stored: StoredFailure): void {
@@ -92,8 +106,26 @@ export class Failures {
   }
 }
 
+function fits(failure: FailedOperation, filter: FailureFilter & { readonly resolved?: boolean }): boolean {
+  const { failureId, bulkOperationId, code, action, id, since, before, resolved = false } = filter;
+  const one = (wanted: string | readonly string[] | undefined, value: string | undefined): boolean =>
+    wanted === undefined ||
+    (typeof wanted === 'string' ? wanted === value : value !== undefined && wanted.includes(value));
+  return (
+    one(failureId, failure.failureId) &&
+    one(bulkOperationId, failure.bulkOperationId) &&
+    one(code, failure.code) &&
+    one(action, failure.action) &&
+    one(id, failure.id) &&
+    (since === undefined || failure.failedAt >= since) &&
+    (before === undefined || failure.failedAt < before) &&
+    (failure.resolution !== undefined) === resolved
+  );
+}
+
 function shownOf(failure: StoredFailure): FailedOperation {
   return {
+    failureId: failure._id,
     bulkOperationId: failure.bulkOperationId ?? undefined,
     index: failure.index ?? undefined,
     key: failure.key ?? undefined,
@@ -104,5 +136,7 @@ function shownOf(failure: StoredFailure): FailedOperation {
     operation: failure.operation === null ? undefined : (JSON.parse(failure.operation) as unknown),
     mayHaveBeenApplied: failure.mayHaveBeenApplied,
     failedAt: failure.at,
+    appVersion: failure.app,
+    resolution: failure.resolution,
   };
 }

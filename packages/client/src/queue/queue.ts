@@ -2,6 +2,8 @@ import type { z } from 'zod/mini';
 import { AfieldError, RetryableError, StoreTooNewError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { WriteRow } from '../model/pouch.js';
+import { generationOf } from '../model/revision.js';
+import { endStates } from '../model/states.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import {
   headerDoc,
@@ -89,6 +91,28 @@ export class Queue {
     return this.#headers.get(sequence);
   }
 
+  /** The bulk operation of this id; what another tab has queued is looked for. Throws `AfieldError` when there is none. */
+  async find(bulkOperationId: string): Promise<Header> {
+    const known = (): Header | undefined => this.headers().find(({ id }) => id === bulkOperationId);
+    if (known() === undefined) await this.loadNew();
+    const header = known();
+    if (header !== undefined) return header;
+    throw new AfieldError('unknown_bulk_operation', `There is no bulk operation ${bulkOperationId} on this device.`);
+  }
+
+  /** Reads the headers anew that are not at their end. Answers with those that someone else has changed. */
+  async refreshOpen(): Promise<readonly Header[]> {
+    const open = this.headers().filter(({ state }) => !endStates.has(state));
+    const rows = await this.#db.read(open.map(({ _id }) => _id));
+    return rows.flatMap(({ doc, rev }) => {
+      const known = doc === undefined ? undefined : this.#headers.get(sequenceOf(doc._id));
+      if (doc === undefined || known === undefined || generationOf(rev) <= generationOf(known._rev)) return [];
+      const header = readAs(headerDoc, doc, 'A bulk operation');
+      this.#keepHeader(header);
+      return [header];
+    });
+  }
+
   /**
    * Stores payloads, then the header that makes them count: its sequence number is taken by the write itself.
    * Before the header is written nothing of it runs.
@@ -166,7 +190,9 @@ export class Queue {
   async refresh(sequence: number): Promise<Header> {
     const header = await this.readDoc(headerId(sequence), headerDoc);
     if (header === undefined) throw new AfieldError('store_unreadable', 'A bulk operation is missing in the store.');
-    this.#keepHeader(header);
+    // Whoever wrote while this read was under way knows better.
+    const known = this.#headers.get(sequence);
+    if (known === undefined || generationOf(known._rev) <= generationOf(header._rev)) this.#keepHeader(header);
     return header;
   }
 

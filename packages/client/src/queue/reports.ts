@@ -1,7 +1,15 @@
 import { RetryableError } from '../model/errors.js';
 import type { BulkOperationState } from '../model/states.js';
 import type { Queue, StoredDoc } from './queue.js';
-import { reportDoc, reportId, sequenceOf, storedVersion, type Header, type Report } from './stored.js';
+import {
+  reportDoc,
+  reportId,
+  sequenceOf,
+  storedVersion,
+  type Header,
+  type Report,
+  type StoredFailure,
+} from './stored.js';
 
 /** A change of what is reported of one bulk operation. */
 export interface ReportChange {
@@ -9,7 +17,22 @@ export interface ReportChange {
   change(report: Report): Report;
 }
 
-/** Per bulk operation: what the server refused of it, and what of its result the server has. The one writer of both. */
+/** Changes of the reports of these failures' bulk operations, given how many of each there are. */
+export function changesOf(
+  headers: readonly Header[],
+  failures: readonly StoredFailure[],
+  change: (report: Report, count: number) => Report,
+): ReportChange[] {
+  if (failures.length === 0) return [];
+  const counts = new Map<string | null, number>();
+  for (const { bulkOperationId } of failures) counts.set(bulkOperationId, (counts.get(bulkOperationId) ?? 0) + 1);
+  return headers.flatMap((header) => {
+    const count = counts.get(header.id);
+    return count === undefined ? [] : [{ header, change: (report: Report) => change(report, count) }];
+  });
+}
+
+/** Per bulk operation: what the server refused of it, what a person did with its failures, and what of its result the server has. The one writer of both. */
 export class Reports {
   readonly #queue: Queue;
   readonly #known = new Map<number, Report>();
@@ -31,6 +54,7 @@ export class Reports {
         _id: reportId(sequence),
         v: storedVersion,
         refused: 0,
+        resolved: 0,
         delivered: null,
         chunks: 0,
       }
@@ -68,11 +92,19 @@ export class Reports {
 
   /** The state as a person should see it: an operation that the server refused later is a failure. */
   stateOf(header: Header): BulkOperationState {
-    return header.state === 'done' && this.of(header).refused > 0 ? 'done-with-failures' : header.state;
+    if (header.state !== 'done' && header.state !== 'done-with-failures') return header.state;
+    return this.openFailures(header) > 0 ? 'done-with-failures' : 'done';
+  }
+
+  /** Failures that no one has queued anew or discarded, those included that the server refused later. */
+  openFailures(header: Header): number {
+    const { refused, resolved } = this.of(header);
+    return header.failed + refused - resolved;
   }
 
   /** What is to be delivered, as one text: when it differs from what was delivered, it is sent again. */
   truthOf(header: Header): string {
-    return [this.stateOf(header), header.cursor, header.failed, this.of(header).refused].join(' ');
+    const { refused, resolved } = this.of(header);
+    return [this.stateOf(header), header.cursor, header.failed, refused, resolved, header.continuedBy ?? ''].join(' ');
   }
 }

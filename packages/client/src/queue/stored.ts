@@ -37,9 +37,11 @@ export const headerDoc = z.object({
     'waiting-network',
     'waiting-storage',
     'waiting-handler',
+    'paused',
     'done',
     'done-with-failures',
     'failed',
+    'cancelled',
   ]),
   cursor: z.number(),
   applied: z.number(),
@@ -54,6 +56,18 @@ export const headerDoc = z.object({
   lease: z.nullable(z.string()),
   /** The error of a handler, kept on this device for its author (R5). */
   bug: z.optional(z.object({ name: z.string(), stack: z.string() })),
+  /** Operations a second at most. */
+  rate: z.optional(z.number()),
+  /** Its operations took over failures, which may not all be marked yet. */
+  retries: z.optional(z.boolean()),
+  /** The id of the bulk operation whose rest this one took over: that one may not be marked yet. */
+  continues: z.optional(z.string()),
+  /** The id of the bulk operation that took over the rest of this one. */
+  continuedBy: z.optional(z.string()),
+  /** Stops of a visible page during an attempt at the present batch, without any progress (R16). */
+  stops: z.optional(z.number()),
+  /** The operation that runs alone now (R16). */
+  alone: z.optional(z.number()),
 });
 export type Header = z.infer<typeof headerDoc>;
 
@@ -61,11 +75,16 @@ export type Header = z.infer<typeof headerDoc>;
 export const payloadDoc = z.object({ _id: z.string(), v: version, operations: z.string() });
 export const payloadSize = 100;
 
-/** An operation as it is stored: `i` its id as it came, `k` its own key, `c` its content. */
+/**
+ * An operation as it is stored: `i` its id as it came, `k` its own key, `c` its content; when it took over a failure,
+ * `f` the failure's name; when an earlier bulk operation tried to write it, `w` its intent there.
+ */
 const storedOperation = z.object({
   i: z.optional(z.unknown()),
   k: z.optional(z.string()),
   c: z.unknown(),
+  f: z.optional(z.string()),
+  w: z.optional(z.object({ b: z.optional(z.string()), t: z.optional(z.string()) })),
 });
 export const storedOperations = z.array(storedOperation);
 export type StoredOperation = z.infer<typeof storedOperation>;
@@ -73,13 +92,15 @@ export type StoredOperation = z.infer<typeof storedOperation>;
 /**
  * What is known of one operation of a batch:
  * `open` nothing was tried, or it surely was not written; `intent` a write was tried on the revision `b`, its outcome
- * is not known; the others are outcomes, `r` being the revision that the operation wrote or found.
+ * is not known; the others are outcomes, `r` being the revision that the operation wrote or found. `t` is the document's
+ * type at the intent; `k` counts the stops of the process while it ran alone (R16).
  */
 export const rowState = z.object({
   s: z.enum(['open', 'intent', 'applied', 'already-applied', 'failed']),
   b: z.optional(z.string()),
   r: z.optional(z.string()),
   t: z.optional(z.string()),
+  k: z.optional(z.number()),
 });
 export const rowStates = z.array(rowState);
 export type RowState = z.infer<typeof rowState>;
@@ -114,15 +135,25 @@ export const failureDoc = z.object({
   /** The local revision that the server refused; null for failures before any push. */
   refused: z.nullable(z.string()),
   at: z.number(),
+  /** Version of the app in which it failed. */
+  app: z.optional(z.string()),
+  resolution: z.optional(
+    z.discriminatedUnion('how', [
+      z.object({ how: z.literal('retried'), bulkOperationId: z.string(), index: z.number(), at: z.number() }),
+      z.object({ how: z.literal('discarded'), at: z.number() }),
+    ]),
+  ),
 });
 export type StoredFailure = z.infer<typeof failureDoc>;
 
-/** What the server knows of a bulk operation, and how many of its operations the server refused. */
+/** What the server knows of a bulk operation, how many of its operations the server refused, and what a person did. */
 export const reportDoc = z.object({
   _id: z.string(),
   _rev: z.optional(z.string()),
   v: version,
   refused: z.number(),
+  /** Failures that a person has queued anew or discarded. */
+  resolved: z._default(z.number(), 0),
   /** The state that was delivered last; null before. */
   delivered: z.nullable(z.string()),
   /** Failure documents on the server. */

@@ -1,5 +1,6 @@
 import type { Doc } from '../model/json.js';
 import type { DocumentStore } from '../model/pouch.js';
+import { generationOf } from '../model/revision.js';
 
 export interface HistoryQuestion {
   readonly id: string;
@@ -58,8 +59,4 @@ export async function findOwnRevisions(
     answers.set(id, { rev: own, complete: reachesBase && revs.every((rev) => seen?.has(rev) === true) });
   }
   return answers;
-}
-
-function generationOf(rev: string | undefined): number {
-  return rev === undefined ? 0 : Number.parseInt(rev, 10);
 }

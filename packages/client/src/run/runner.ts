@@ -1,12 +1,11 @@
 import type { Clock } from '../model/environment.js';
-import { RetryableError, type ErrorSummary } from '../model/errors.js';
 import type { AnyAction, HandlerContext } from '../model/handler.js';
 import type { DocumentStore } from '../model/pouch.js';
 import { endStates, type BulkOperationState, type Target } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
+import type { Retries } from '../queue/retries.js';
 import {
-  failureId,
   recordId,
   sequenceOf,
   storedVersion,
@@ -14,6 +13,7 @@ import {
   type Header,
   type RowState,
   type StoredFailure,
+  type StoredOperation,
 } from '../queue/stored.js';
 import { classifyError, type ErrorVerdict } from '../retry/classify.js';
 import type { RetryPolicy } from '../retry/policy.js';
@@ -24,10 +24,13 @@ import { isOutcome, runDocuments, type AttemptResult } from './documents.js';
 import type { Gate } from './gate.js';
 import { runHandler } from './handlers.js';
 import { pick } from './pick.js';
+import { isCrasher, isSuspect, nextAlone, withStop } from './stops.js';
+import { advanced, batchSizeOf, counted, failureOf, held, isUsable, LeaseLostError, merged } from './transitions.js';
 
 export interface RunnerParts {
   readonly queue: Queue;
   readonly failures: Failures;
+  readonly retries: Retries;
   readonly actions: ReadonlyMap<string, AnyAction>;
   readonly stores: Readonly<Record<Target, DocumentStore | undefined>>;
   readonly scheduler: Scheduler;
@@ -35,6 +38,8 @@ export interface RunnerParts {
   readonly clock: Clock;
   readonly gate: Gate;
   readonly batchSize: number;
+  /** Kept with what fails, so that a later version of the app can try it again. */
+  readonly appVersion: string | undefined;
   /** How long another runner may be busy with one attempt before it counts as gone. Milliseconds. */
   readonly otherRunnerMs: number;
   /** The name of this run of the client: whoever takes a bulk operation over writes another one into its header. */
@@ -73,16 +78,26 @@ export class Runner {
   readonly #storageFailures = new Map<number, number>();
   /** Bulk operations whose present batch was loaded by this run: its record is known. */
   readonly #started = new Set<number>();
+  /** Targets with an attempt under way; the one whose attempt must run alone, and the one that waits for that (R16). */
+  readonly #active = new Set<Target>();
+  #alone: Target | undefined;
+  #wantsSilence: Target | undefined;
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
   }
 
-  /** Takes up stored waiting times; after a restart what remains is clamped (R18). */
-  async resume(): Promise<void> {
+  /**
+   * Takes up stored waiting times; after a restart what remains is clamped (R18). `stoppedLease` names the run of the
+   * client that ended while a person was looking at its page: what it was at may have ended it (R16).
+   */
+  async resume(stoppedLease?: string): Promise<void> {
     const { queue, clock } = this.#parts;
-    for (const header of queue.headers()) {
-      if (header.wait === null || endStates.has(header.state)) continue;
+    for (const stored of queue.headers()) {
+      if (endStates.has(stored.state) || stored.state === 'paused') continue;
+      const wasStopped = stored.state === 'running' && stored.lease !== null && stored.lease === stoppedLease;
+      const header = wasStopped ? await this.#stopped(stored, sequenceOf(stored._id)) : stored;
+      if (header.wait === null) continue;
       const wait = resumeWait(clock, header.wait);
       this.#wait(header, wait);
       if (header.wait.setAt <= clock.wall()) continue;
@@ -90,6 +105,48 @@ export class Runner {
       const next = { ...header, wait: storedWait(wait) };
       const { revs, conflicts } = await queue.write([next]);
       if (conflicts.size === 0) this.#keep(next, revs);
+    }
+    this.poke();
+  }
+
+  /** A stop of the process is counted; whoever has stopped it too often alone has failed (R16). */
+  async #stopped(header: Header, sequence: number): Promise<Header> {
+    const { queue, policy, clock, failures, appVersion } = this.#parts;
+    const next: Header = { ...header, state: 'waiting-retry', stops: (header.stops ?? 0) + 1 };
+    const docs: (BatchRecord | StoredFailure)[] = [];
+    const fresh: StoredFailure[] = [];
+    if (header.alone !== undefined) {
+      const loaded = await this.#load(header, sequence);
+      this.#started.delete(sequence);
+      const place = header.alone - loaded.batch.from;
+      let rows = withStop(loaded.rows, place);
+      if (isCrasher(rows[place])) {
+        const mayHaveBeenApplied = rows[place]?.s === 'intent';
+        rows = rows.map((row, at) => (at === place ? { s: 'failed' } : row));
+        const failure = { code: 'crashed', reason: 'The app stopped each time while it ran this operation alone.' };
+        const found = { index: header.alone, failure, mayHaveBeenApplied };
+        fresh.push(failureOf(header, sequence, loaded.batch, found, { at: clock.wall(), appVersion }));
+      }
+      docs.push(...fresh, this.#recordOf(sequence, loaded, rows));
+    }
+    // A batch that is not suspect yet is tried at once: most stops have nothing to do with it.
+    const { delayMs, notBeforeMs } = policy.delay(isSuspect(next) ? header.attempt : 1, 0);
+    const waiting = { ...next, wait: storedWait(beginWait(clock, delayMs, notBeforeMs)) };
+    const { revs, conflicts } = await queue.write([...docs, waiting]);
+    if (conflicts.size > 0) return queue.refresh(sequence);
+    failures.added(fresh.map((failure) => withRev(failure, revs)));
+    return this.#keep(waiting, revs);
+  }
+
+  /** Headers that a person has changed here or in another tab: what waits is set anew. */
+  noticed(headers: readonly Header[]): void {
+    for (const { _id } of headers) {
+      const sequence = sequenceOf(_id);
+      const header = this.#parts.queue.header(sequence);
+      if (header === undefined) continue;
+      this.#parts.scheduler.clear(waitKey(sequence));
+      if (header.wait === null || header.state === 'paused' || endStates.has(header.state)) continue;
+      this.#wait(header, resumeWait(this.#parts.clock, header.wait));
     }
     this.poke();
   }
@@ -127,26 +184,47 @@ export class Runner {
   async #loop(target: Target): Promise<void> {
     // The map holds this promise before anything runs: a poke from within never starts a second loop.
     await Promise.resolve();
+    let makesWay = false;
     try {
-      for (let header = this.#next(target); header !== undefined; header = this.#next(target)) await this.#run(header);
+      while (!makesWay) {
+        const header = this.#next(target);
+        if (header === undefined) break;
+        this.#active.add(target);
+        if (isSuspect(header)) this.#alone = target;
+        await this.#run(header);
+        makesWay = this.#alone === target || this.#wantsSilence !== undefined;
+        if (this.#alone === target) this.#alone = undefined;
+        this.#active.delete(target);
+      }
     } finally {
       this.#busy.delete(target);
+      if (makesWay) this.poke();
     }
   }
 
   #next(target: Target): Header | undefined {
-    if (this.#parts.closed.aborted) return undefined;
+    if (this.#parts.closed.aborted || this.#alone !== undefined) return undefined;
+    if (this.#wantsSilence === target) this.#wantsSilence = undefined;
+    if (this.#wantsSilence !== undefined) return undefined;
     return pick(this.#parts.queue.headers(), target, (header, sequence) => {
+      if (header.state === 'paused') return false;
       if (!isUsable(header)) {
         this.#show(header, 'failed');
         return false;
       }
       if (this.#parts.scheduler.isWaiting(waitKey(sequence))) return false;
       const blocked = this.#blocked(header);
-      if (blocked === undefined) return true;
+      if (blocked === undefined) return this.#isQuietEnough(header);
       if (blocked !== 'asking') this.#show(header, blocked);
       return false;
     });
+  }
+
+  /** A suspect runs only while nothing else does: else no one could tell who has stopped the process (R16). */
+  #isQuietEnough(header: Header): boolean {
+    if (!isSuspect(header) || this.#active.size === 0) return true;
+    this.#wantsSilence = header.target;
+    return false;
   }
 
   #blocked(header: Header): BulkOperationState | 'asking' | undefined {
@@ -172,7 +250,8 @@ export class Runner {
   /** Counts the attempt before it starts, and takes the bulk operation over: the batch's record is rewritten too. */
   async #begin(header: Header, sequence: number): Promise<Header | undefined> {
     const { queue, lease } = this.#parts;
-    const next: Header = { ...header, ...counted(header), state: 'running', wait: null, lease };
+    if (header.retries === true || header.continues !== undefined) await this.#parts.retries.settle(header);
+    const next: Header = { ...counted(header), state: 'running', wait: null, lease };
     const known = header.lease === lease ? undefined : await queue.record(sequence, header.cursor);
     const records: BatchRecord[] = known === undefined ? [] : [{ ...known.record, lease }];
     const { revs, conflicts } = await queue.write([next, ...records]);
@@ -187,6 +266,7 @@ export class Runner {
   /** One attempt at the present batch. Answers with the header when the next batch may follow at once. */
   async #attempt(header: Header, sequence: number): Promise<Header | undefined> {
     const loaded = await this.#load(header, sequence);
+    if (isSuspect(header)) return this.#attemptAlone(header, sequence, loaded);
     const result = await this.#execute(header, sequence, loaded);
     if (result.error instanceof LeaseLostError || this.#parts.closed.aborted) {
       await this.#refresh(sequence);
@@ -195,18 +275,55 @@ export class Runner {
     return this.#finish(header, sequence, loaded, result);
   }
 
+  /** One operation of a suspect batch by itself. Which one it is, is durable before it runs (R16). */
+  async #attemptAlone(header: Header, sequence: number, loaded: LoadedBatch): Promise<Header | undefined> {
+    const place = nextAlone(loaded.rows);
+    const operation = place === undefined ? undefined : loaded.batch.operations[place];
+    if (place === undefined || operation === undefined) {
+      return this.#finish(header, sequence, loaded, { rows: loaded.rows, failures: [] });
+    }
+    const alone: Header = { ...header, alone: operation.index };
+    const { revs, conflicts } = await this.#parts.queue.write([alone]);
+    if (conflicts.size > 0) {
+      await this.#refresh(sequence);
+      return undefined;
+    }
+    const kept = this.#keep(alone, revs);
+    const inPlace = (row: RowState | undefined): RowState[] =>
+      loaded.rows.map((known, at) => (at === place && row !== undefined ? row : known));
+    const single: LoadedBatch = {
+      batch: { ...loaded.batch, from: operation.index, operations: [operation] },
+      rows: loaded.rows.slice(place, place + 1),
+      record: undefined,
+    };
+    const result = await this.#execute(kept, sequence, single, async ([row]) => {
+      await this.#saveRecord(sequence, loaded, inPlace(row));
+    });
+    if (result.error instanceof LeaseLostError || this.#parts.closed.aborted) {
+      await this.#refresh(sequence);
+      return undefined;
+    }
+    return this.#finish(kept, sequence, loaded, { ...result, rows: inPlace(result.rows[0]) });
+  }
+
   async #load(header: Header, sequence: number): Promise<LoadedBatch> {
     const { queue, batchSize } = this.#parts;
     const { action, left } = partAt(header, header.cursor);
     const known = this.#started.has(sequence) ? undefined : await queue.record(sequence, header.cursor);
     this.#started.add(sequence);
-    const count = known?.record.count ?? Math.min(batchSize, left);
+    const count = known?.record.count ?? Math.min(batchSizeOf(header, batchSize), left);
     const stored = await queue.operations(header, header.cursor, count);
     const batch = batchOf(header, action, header.cursor, stored, known !== undefined);
-    return { batch, rows: known?.rows ?? batch.operations.map(() => ({ s: 'open' })), record: known?.record };
+    const rows = known?.rows ?? batch.operations.map((_, place) => openRow(stored[place]));
+    return { batch, rows, record: known?.record };
   }
 
-  async #execute(header: Header, sequence: number, loaded: LoadedBatch): Promise<AttemptResult> {
+  async #execute(
+    header: Header,
+    sequence: number,
+    loaded: LoadedBatch,
+    saveIntent = (rows: readonly RowState[]): Promise<void> => this.#saveRecord(sequence, loaded, rows),
+  ): Promise<AttemptResult> {
     const action = this.#parts.actions.get(loaded.batch.action);
     const store = this.#parts.stores[header.target];
     if (action === undefined || store === undefined) {
@@ -216,12 +333,7 @@ export class Runner {
       if (!(await this.#parts.queue.isUnchanged(header))) throw new LeaseLostError();
     };
     if (action.kind === 'document') {
-      return runDocuments(loaded.batch, loaded.rows, action, store, {
-        fence,
-        saveIntent: async (rows) => {
-          await this.#saveRecord(sequence, loaded, rows);
-        },
-      });
+      return runDocuments(loaded.batch, loaded.rows, action, store, { fence, saveIntent });
     }
     const context: HandlerContext = {
       db: store,
@@ -253,25 +365,42 @@ export class Runner {
     loaded: LoadedBatch,
     result: AttemptResult,
   ): Promise<Header | undefined> {
-    const { queue, failures } = this.#parts;
+    const { queue, failures, clock, appVersion } = this.#parts;
     const complete = result.error === undefined && result.rows.every(isOutcome);
-    const verdict = complete ? undefined : classifyError(result.error ?? new TypeError('Rows without an outcome.'));
-    const next = complete ? this.#advanced(header, result.rows) : this.#held(header, verdict, result.error);
-    const newFailures = result.failures.map((failure) => this.#failureOf(header, sequence, loaded.batch, failure));
+    // Of a suspect batch one operation has run, and the next may follow.
+    const goesOnAlone = !complete && isSuspect(header) && result.error === undefined;
+    const verdict =
+      complete || goesOnAlone ? undefined : classifyError(result.error ?? new TypeError('Rows without an outcome.'));
+    const next = complete
+      ? this.#after(header, result.rows)
+      : goesOnAlone
+        ? counted({ ...header, attempt: 0 })
+        : held(header, result.rows, verdict, result.error, this.#parts);
+    const newFailures = result.failures.map((failure) =>
+      failureOf(header, sequence, loaded.batch, failure, { at: clock.wall(), appVersion }),
+    );
     const record = this.#recordOf(sequence, loaded, result.rows);
     const { revs, conflicts } = await queue.write([...newFailures, record, next]);
     if (result.rows.some(({ s }, place) => s === 'applied' && loaded.rows[place]?.s !== 'applied')) {
       this.#parts.wrote(header.target);
     }
-    const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id));
-    if (conflicts.has(record._id) || conflicts.has(next._id)) {
+    const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id)).map((failure) => withRev(failure, revs));
+    const isOurs = !conflicts.has(record._id);
+    if (!isOurs || conflicts.has(next._id)) {
+      this.#started.delete(sequence);
+      if (isOurs && (await this.#mergeInto(header, sequence, result.rows, complete))) failures.added(fresh);
       // Another runner has the word on these operations: what we have said of them is taken back.
-      await queue.write(fresh.map((failure) => ({ ...failure, _rev: revs.get(failure._id), _deleted: true })));
+      else await queue.write(fresh.map((failure) => ({ ...failure, _deleted: true })));
       await this.#refresh(sequence);
       return undefined;
     }
-    failures.added(fresh.map((failure) => withRev(failure, revs)));
+    failures.added(fresh);
+    loaded.record = withRev(record, revs);
     const kept = this.#keep(next, revs);
+    if (goesOnAlone) {
+      this.#started.delete(sequence);
+      return kept;
+    }
     if (!complete) {
       this.#started.delete(sequence);
       if (verdict !== undefined) this.#hold(kept, verdict);
@@ -282,58 +411,31 @@ export class Runner {
       this.#parts.wrote(header.target);
       return undefined;
     }
+    if (kept.wait !== null) this.#wait(kept, resumeWait(clock, kept.wait));
     return kept.attempt > 0 ? kept : undefined;
   }
 
-  #advanced(header: Header, rows: readonly RowState[]): Header {
-    const count = (state: RowState['s']): number => rows.filter(({ s }) => s === state).length;
-    const cursor = header.cursor + rows.length;
-    const failed = header.failed + count('failed');
-    const next: Header = {
-      ...header,
-      cursor,
-      failed,
-      applied: header.applied + count('applied'),
-      alreadyApplied: header.alreadyApplied + count('already-applied'),
-      attempt: 0,
-    };
-    if (cursor >= header.total) return { ...next, state: failed > 0 ? 'done-with-failures' : 'done', lease: null };
-    const goesOn = this.#blocked(next) === undefined && !this.#parts.closed.aborted;
-    return goesOn ? { ...next, ...counted(next) } : next;
+  /** The header after a complete batch; when the next one may follow at once, its attempt is counted with it. */
+  #after(header: Header, rows: readonly RowState[]): Header {
+    const next = advanced(header, rows, this.#parts.clock);
+    if (endStates.has(next.state) || next.wait !== null) return next;
+    const makesWay = isSuspect(header) || this.#wantsSilence !== undefined;
+    const goesOn = this.#blocked(next) === undefined && !this.#parts.closed.aborted && !makesWay;
+    return goesOn ? counted(next) : next;
   }
 
-  /** The header of a batch that must run again, or of a bulk operation that a handler's bug has stopped. */
-  #held(header: Header, verdict: ErrorVerdict | undefined, error: unknown): Header {
-    const lastError = verdict?.summary ?? header.lastError;
-    switch (verdict?.kind) {
-      case 'auth':
-        return {
-          ...header,
-          state: 'waiting-auth',
-          lastError,
-          attempt: header.attempt - 1,
-          attempts: header.attempts - 1,
-        };
-      case 'passing': {
-        const { delayMs, notBeforeMs } = this.#parts.policy.delay(header.attempt, verdict.notBeforeMs);
-        const wait = beginWait(this.#parts.clock, delayMs, notBeforeMs);
-        return {
-          ...header,
-          state: stateFor(verdict.summary),
-          lastError,
-          failedAttempts: header.failedAttempts + 1,
-          wait: storedWait(wait),
-        };
-      }
-      default:
-        return {
-          ...header,
-          state: 'failed',
-          lastError,
-          failedAttempts: header.failedAttempts + 1,
-          lease: null,
-          bug: bugOf(error),
-        };
+  /** A person has paused or cancelled it meanwhile: what this attempt brought is true all the same. */
+  async #mergeInto(header: Header, sequence: number, rows: readonly RowState[], complete: boolean): Promise<boolean> {
+    for (;;) {
+      const changed = await this.#parts.queue.refresh(sequence);
+      if (changed.lease !== this.#parts.lease || changed.cursor !== header.cursor) return false;
+      const next = merged(changed, header, rows, complete);
+      if (next === undefined) return true;
+      const { revs, conflicts } = await this.#parts.queue.write([next]);
+      if (conflicts.size > 0) continue;
+      this.#keep(next, revs);
+      if (endStates.has(next.state)) this.#parts.wrote(header.target);
+      return true;
     }
   }
 
@@ -370,30 +472,6 @@ export class Runner {
     this.#parts.changed();
   }
 
-  #failureOf(
-    header: Header,
-    sequence: number,
-    batch: Batch,
-    { index, failure, mayHaveBeenApplied }: AttemptResult['failures'][number],
-  ): StoredFailure {
-    const operation = batch.operations[index - batch.from];
-    return {
-      _id: failureId(sequence, index),
-      v: storedVersion,
-      bulkOperationId: header.id,
-      index,
-      key: operation?.key ?? null,
-      id: typeof operation?.id === 'string' && operation.id !== '' ? operation.id : null,
-      action: batch.action,
-      code: failure.code,
-      reason: failure.reason,
-      operation: JSON.stringify({ id: operation?.id, content: operation?.content }),
-      mayHaveBeenApplied,
-      refused: null,
-      at: this.#parts.clock.wall(),
-    };
-  }
-
   #show(header: Header, state: BulkOperationState): void {
     if (header.state === state) return;
     this.#parts.queue.remember({ ...header, state });
@@ -421,34 +499,14 @@ export class Runner {
   }
 }
 
-/** The lease is lost: another runner has taken over, or a person has changed the bulk operation. */
-class LeaseLostError extends RetryableError {
-  constructor() {
-    super('Another tab has taken over.', { class: 'conflict', code: 'lease-lost' });
-  }
-}
-
-/** A header that says less than it counts cannot run, and must not keep others from it. */
-function isUsable(header: Header): boolean {
-  return header.cursor < header.total && header.parts.reduce((sum, { count }) => sum + count, 0) === header.total;
-}
-
 const waitKey = (sequence: number): string => `bulk:${String(sequence)}`;
 
-function counted(header: Header): Pick<Header, 'attempt' | 'attempts'> {
-  return { attempt: header.attempt + 1, attempts: header.attempts + 1 };
-}
-
-function stateFor(summary: ErrorSummary): BulkOperationState {
-  return summary.class === 'storage' ? 'waiting-storage' : 'waiting-retry';
+/** An operation that took over the rest of another bulk operation may have been written there: its intent goes on. */
+function openRow(stored: StoredOperation | undefined): RowState {
+  return stored?.w === undefined ? { s: 'open' } : { s: 'intent', ...stored.w };
 }
 
 function withRev<Stored extends { readonly _id: string }>(doc: Stored, revs: ReadonlyMap<string, string>): Stored {
   const rev = revs.get(doc._id);
   return rev === undefined ? doc : { ...doc, _rev: rev };
-}
-
-function bugOf(error: unknown): { name: string; stack: string } {
-  if (!(error instanceof Error)) return { name: 'Error', stack: String(error) };
-  return { name: error.name, stack: error.stack ?? '' };
 }

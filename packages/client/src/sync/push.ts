@@ -19,9 +19,9 @@ const pushData = z.object({
   /** Documents that could not be delivered yet; the others go on. */
   behind: z.array(z.object({ id: z.string(), revs: z.array(z.string()) })),
 });
-type PushData = z.infer<typeof pushData>;
+export type PushData = z.infer<typeof pushData>;
 
-interface PushStep {
+export interface PushStep {
   readonly changes: readonly LocalChange[];
   readonly last: number | string;
   /** Whether these are the ones that stayed behind. */
@@ -71,6 +71,13 @@ export function pushErrand(parts: {
       };
     },
   };
+}
+
+/** What the push remembers when these are to be sent once more, as they are. */
+export function withBehind(data: PushData, again: readonly LocalChange[]): PushData {
+  const ids = new Set(again.map(({ id }) => id));
+  const behind = again.map(({ id, revs }) => ({ id, revs: [...revs] }));
+  return { ...data, behind: [...data.behind.filter(({ id }) => !ids.has(id)), ...behind] };
 }
 
 interface Delivery {

@@ -2,14 +2,13 @@ import type { Clock } from '../model/environment.js';
 import type { RevisionRead } from '../model/pouch.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
-import type { ReportChange, Reports } from '../queue/reports.js';
+import { changesOf, type ReportChange, type Reports } from '../queue/reports.js';
 import {
   editFailureId,
   failureId,
   sequenceOf,
   storedVersion,
   type Header,
-  type Report,
   type StoredFailure,
 } from '../queue/stored.js';
 import { partAt } from '../run/batch.js';
@@ -102,7 +101,7 @@ export class Refusals {
     );
     if (gone.length === 0) return;
     await this.#reports.write(
-      this.#counted(gone, -1),
+      [...this.#counted(gone, -1), ...this.#reopened(gone)],
       gone.map((failure) => ({ ...failure, _deleted: true })),
     );
     this.#changed();
@@ -120,19 +119,26 @@ export class Refusals {
       const old = known.get(failure._id);
       return old === undefined ? [] : [{ ...failure, _rev: old._rev }];
     });
-    const revs = await this.#reports.write(this.#counted(fresh, 1), [...fresh, ...renewed]);
+    // Refused again: what a person did with it before is over.
+    const reopened = this.#reopened(renewed.flatMap(({ _id }) => known.get(_id) ?? []));
+    const revs = await this.#reports.write([...this.#counted(fresh, 1), ...reopened], [...fresh, ...renewed]);
     this.#changed();
     this.#failures.added([...fresh, ...renewed].map((failure) => ({ ...failure, _rev: revs.get(failure._id) })));
   }
 
   #counted(failures: readonly StoredFailure[], step: 1 | -1): ReportChange[] {
-    return this.#queue.headers().flatMap((header) => {
-      const count = failures.filter(({ bulkOperationId }) => bulkOperationId === header.id).length;
-      if (count === 0) return [];
-      return [
-        { header, change: (report: Report) => ({ ...report, refused: Math.max(0, report.refused + step * count) }) },
-      ];
-    });
+    return changesOf(this.#queue.headers(), failures, (report, count) => ({
+      ...report,
+      refused: Math.max(0, report.refused + step * count),
+    }));
+  }
+
+  #reopened(failures: readonly StoredFailure[]): ReportChange[] {
+    return changesOf(
+      this.#queue.headers(),
+      failures.filter(({ resolution }) => resolution !== undefined),
+      (report, count) => ({ ...report, resolved: Math.max(0, report.resolved - count) }),
+    );
   }
 
   /** Our operations whose revisions are in these histories. */

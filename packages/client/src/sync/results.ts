@@ -115,8 +115,10 @@ function documentsOf(header: Header, failed: readonly StoredFailure[], reports: 
     total: header.total,
     applied: header.applied - report.refused,
     alreadyApplied: header.alreadyApplied,
-    failed: header.failed + report.refused,
-    notDone: header.total - header.cursor,
+    failed: reports.openFailures(header),
+    resolved: report.resolved,
+    notDone: header.total - header.applied - header.alreadyApplied - header.failed,
+    ...(header.continuedBy === undefined ? {} : { continuedBy: header.continuedBy }),
     queuedAt: header.queuedAt,
   };
   const docs = [result];
@@ -160,5 +162,6 @@ function shared(failure: StoredFailure): Record<string, unknown> {
     fields: typeof content === 'object' && content !== null ? Object.keys(content).slice(0, 50) : [],
     mayHaveBeenApplied: failure.mayHaveBeenApplied,
     at: failure.at,
+    ...(failure.resolution === undefined ? {} : { resolution: failure.resolution }),
   };
 }

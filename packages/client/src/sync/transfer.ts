@@ -88,6 +88,24 @@ export class Transfer<Data, Step> implements Carrier {
     });
   }
 
+  /** Changes what the errand remembers, between two steps. Durable when it resolves. */
+  async amend(change: (data: Data) => Data): Promise<void> {
+    while (this.#running !== undefined) await this.#running;
+    const amending = this.#amend(change);
+    const over = (): void => {
+      this.#running = undefined;
+    };
+    this.#running = amending.then(over, over);
+    await amending;
+    this.poke();
+  }
+
+  async #amend(change: (data: Data) => Data): Promise<void> {
+    const before = await this.#read();
+    const data = this.#errand.parse(JSON.parse(before.data)) ?? this.#errand.initial;
+    await this.#write({ ...before, data: JSON.stringify(change(data)) });
+  }
+
   async idle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
   }

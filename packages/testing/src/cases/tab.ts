@@ -2,6 +2,7 @@ import { createClient, type Client, type ClientOptions, type Environment } from 
 import type { FakeClock } from '../fake-clock.js';
 import type { FakeConnectivity } from '../fake-connectivity.js';
 import type { FakeChannels } from '../fake-channels.js';
+import type { FakePresence } from '../fake-presence.js';
 import type { FakeLocks, FakeTabLocks } from '../fake-locks.js';
 import type { InFlight } from '../in-flight.js';
 import type { StorageFaults } from './storage-faults.js';
@@ -15,6 +16,7 @@ export interface Browser {
   readonly locks: FakeLocks;
   readonly channels: FakeChannels;
   readonly connectivity: FakeConnectivity;
+  readonly presence: FakePresence;
   readonly storage: StorageFaults;
   readonly random: () => number;
   readonly newId: () => string;
@@ -78,7 +80,7 @@ export class Tab {
   }
 
   #environment(): Environment {
-    const { clock, connectivity, random, newId } = this.#browser;
+    const { clock, connectivity, presence, random, newId } = this.#browser;
     return {
       clock: {
         wall: () => clock.wall(),
@@ -103,6 +105,18 @@ export class Tab {
         online: () => connectivity.online(),
         subscribe: (changed) => {
           const end = connectivity.subscribe(changed);
+          this.#ends.add(end);
+          return end;
+        },
+      },
+      presence: {
+        visible: () => presence.visible(),
+        noted: (name) => presence.noted(name),
+        note: (name, text) => {
+          if (this.#alive) presence.note(name, text);
+        },
+        subscribe: (changed) => {
+          const end = presence.subscribe(changed);
           this.#ends.add(end);
           return end;
         },

@@ -3,6 +3,7 @@ import { FakeChannels } from '../fake-channels.js';
 import { FakeClock } from '../fake-clock.js';
 import { FakeConnectivity } from '../fake-connectivity.js';
 import { FakeLocks } from '../fake-locks.js';
+import { FakePresence } from '../fake-presence.js';
 import { InFlight } from '../in-flight.js';
 import { caseActions } from './actions.js';
 import { HttpDatabase, LocalDatabase, writeGiven, type Database } from './database.js';
@@ -23,6 +24,7 @@ export class World {
   readonly inFlight = new InFlight();
   readonly clock = new FakeClock(() => this.rest());
   readonly connectivity: FakeConnectivity;
+  readonly presence = new FakePresence();
   readonly faults: FaultBook;
   readonly traffic: Traffic;
   readonly observation: Observation;
@@ -179,6 +181,7 @@ export class World {
       if (!closed) left.push(`close() of tab ${String(tab.number)} did not end`);
       if (tab.timers > 0) left.push(`close() left ${String(tab.timers)} timers of tab ${String(tab.number)}`);
     }
+    if (this.presence.listeners > 0) left.push(`close() left ${String(this.presence.listeners)} listeners of the page`);
     if (this.connectivity.listeners > 0) left.push(`close() left ${String(this.connectivity.listeners)} listeners`);
     for (const tab of this.tabs) tab.kill();
     return left;
@@ -227,6 +230,7 @@ export class World {
       locks: new FakeLocks(),
       channels: new FakeChannels(),
       connectivity: this.connectivity,
+      presence: this.presence,
       storage: new StorageFaults({
         faults: this.faults,
         clock: this.clock,

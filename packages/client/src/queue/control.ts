@@ -1,0 +1,96 @@
+import type { Clock } from '../model/environment.js';
+import { AfieldError } from '../model/errors.js';
+import { endStates } from '../model/states.js';
+import { resumeWait, shortened, storedWait, type StoredWait } from '../retry/wait.js';
+import type { Queue } from './queue.js';
+import { sequenceOf, type Header, type RowState } from './stored.js';
+
+/**
+ * What a person does with a bulk operation (R19). Each call is durable when it resolves; who runs the bulk operation
+ * finds the header changed, writes nothing more, and does not count its attempt.
+ *
+ *   queued, running, waiting-… ──pause──▶ paused ──resume──▶ queued
+ *              └───────────cancel───────────┴──▶ cancelled ◀──cancel── failed
+ */
+export class Control {
+  readonly #queue: Queue;
+  readonly #clock: Clock;
+
+  constructor(queue: Queue, clock: Clock) {
+    this.#queue = queue;
+    this.#clock = clock;
+  }
+
+  /** Nothing more of it is tried until `resume`. Later ones that share a subject or a lane with it wait too (R17). */
+  pause(bulkOperationId: string): Promise<Header> {
+    return this.#change(bulkOperationId, (header) => {
+      if (endStates.has(header.state)) throw ended(header);
+      return header.state === 'paused' ? undefined : { ...uncounted(header), state: 'paused' };
+    });
+  }
+
+  /** Due at once, but never before what the server asked for (R13). */
+  resume(bulkOperationId: string): Promise<Header> {
+    return this.#change(bulkOperationId, (header) => {
+      if (endStates.has(header.state)) throw ended(header);
+      return header.state === 'paused' ? { ...header, state: 'queued', wait: this.#floorOf(header.wait) } : undefined;
+    });
+  }
+
+  /** What is not done yet is not done any more; what is done stays. Also gives up the rest of a `failed` one. */
+  cancel(bulkOperationId: string): Promise<Header> {
+    return this.#change(bulkOperationId, async (header) => {
+      if (header.state === 'failed') return { ...header, state: 'cancelled' };
+      if (endStates.has(header.state)) throw ended(header);
+      const known = await this.#queue.record(sequenceOf(header._id), header.cursor);
+      return { ...withOutcomes(uncounted(header), known?.rows ?? []), state: 'cancelled', wait: null };
+    });
+  }
+
+  async #change(
+    bulkOperationId: string,
+    change: (header: Header) => Header | undefined | Promise<Header | undefined>,
+  ): Promise<Header> {
+    const sequence = sequenceOf((await this.#queue.find(bulkOperationId))._id);
+    for (;;) {
+      const header = await this.#queue.refresh(sequence);
+      const next = await change(header);
+      if (next === undefined) return header;
+      const { revs, conflicts } = await this.#queue.write([next]);
+      if (conflicts.size > 0) continue;
+      const kept = { ...next, _rev: revs.get(next._id) };
+      this.#queue.remember(kept);
+      return kept;
+    }
+  }
+
+  #floorOf(wait: StoredWait | null): StoredWait | null {
+    if (wait === null) return null;
+    const floor = storedWait(shortened(this.#clock, resumeWait(this.#clock, wait), 0));
+    return floor.delayMs > 0 ? floor : null;
+  }
+}
+
+/** The counts of a bulk operation that ends in the middle of a batch: rows of it that have an outcome count too. */
+export function withOutcomes(header: Header, rows: readonly RowState[]): Header {
+  const count = (state: RowState['s']): number => rows.filter(({ s }) => s === state).length;
+  return {
+    ...header,
+    applied: header.applied + count('applied'),
+    alreadyApplied: header.alreadyApplied + count('already-applied'),
+    failed: header.failed + count('failed'),
+  };
+}
+
+/** The attempt under way does not count: a person has ended it, not a failure. */
+function uncounted(header: Header): Header {
+  if (header.state !== 'running' || header.attempt === 0) return header;
+  return { ...header, attempt: header.attempt - 1, attempts: Math.max(0, header.attempts - 1) };
+}
+
+function ended(header: Header): AfieldError {
+  return new AfieldError(
+    'already_ended',
+    `The bulk operation ${header.id} is at its end (${header.state}). What failed of it can be retried or discarded.`,
+  );
+}

@@ -1,0 +1,31 @@
+import type { EnqueueRequest } from '../model/client.js';
+import { storedVersion, type Header, type StoredOperation } from './stored.js';
+import { digestOf } from './subjects.js';
+
+/** The header of a bulk operation that nothing was tried of yet. Its sequence number is taken when it is written. */
+export function newHeader(
+  given: Pick<Header, 'id' | 'key' | 'parts' | 'payload' | 'queuedAt'> &
+    Pick<EnqueueRequest, 'target' | 'lane'> &
+    Partial<Pick<Header, 'rate' | 'retries' | 'continues'>>,
+  operations: readonly StoredOperation[],
+): Omit<Header, '_id' | '_rev'> {
+  const { lane, ...rest } = given;
+  return {
+    ...rest,
+    v: storedVersion,
+    lane: lane ?? null,
+    total: operations.length,
+    subjects: digestOf(operations.map(({ i }) => i)),
+    state: 'queued',
+    cursor: 0,
+    applied: 0,
+    alreadyApplied: 0,
+    failed: 0,
+    attempt: 0,
+    attempts: 0,
+    failedAttempts: 0,
+    wait: null,
+    lastError: null,
+    lease: null,
+  };
+}

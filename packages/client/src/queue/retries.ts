@@ -1,0 +1,237 @@
+import { z } from 'zod/mini';
+import type { EnqueueReceipt } from '../model/client.js';
+import type { Clock } from '../model/environment.js';
+import { AfieldError } from '../model/errors.js';
+import type { Target } from '../model/states.js';
+import type { Failures } from './failures.js';
+import { newHeader } from './new-header.js';
+import type { Queue } from './queue.js';
+import { changesOf, type Reports } from './reports.js';
+import { payloadSize, sequenceOf, type Header, type StoredFailure, type StoredOperation } from './stored.js';
+
+/** A failure that is queued anew, perhaps with another id or content. */
+export interface Retried {
+  readonly failure: StoredFailure;
+  readonly edited?: { readonly action: string; readonly operation: StoredOperation };
+}
+
+/**
+ * Queues anew what failed, or what a bulk operation did not do (R19). The new bulk operation is durable first and
+ * names what it took over; then that is marked. A crash in between is made good before the new one runs.
+ */
+export class Retries {
+  readonly #queue: Queue;
+  readonly #failures: Failures;
+  readonly #reports: Reports;
+  readonly #clock: Clock;
+  readonly #newId: () => string;
+  readonly #payloadOf: (bulkOperationId: string) => string;
+  #working: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: {
+    queue: Queue;
+    failures: Failures;
+    reports: Reports;
+    clock: Clock;
+    newId: () => string;
+    /** How the ids of its payloads begin. */
+    payloadOf: (bulkOperationId: string) => string;
+  }) {
+    this.#queue = parts.queue;
+    this.#failures = parts.failures;
+    this.#reports = parts.reports;
+    this.#clock = parts.clock;
+    this.#newId = parts.newId;
+    this.#payloadOf = parts.payloadOf;
+  }
+
+  /** One new bulk operation for each target and lane. `choose` is asked when all earlier calls are done. */
+  retry(choose: () => readonly Retried[], ratePerSecond: number | undefined): Promise<readonly EnqueueReceipt[]> {
+    return this.#inTurn(async () => {
+      const receipts: EnqueueReceipt[] = [];
+      for (const { target, lane, retried } of this.#grouped(choose())) {
+        const given = { target, ...(lane === null ? {} : { lane }), key: this.#newId(), retries: true };
+        receipts.push(await this.#append({ ...given, ...rateOf(ratePerSecond) }, retried.map(retriedOperation)));
+      }
+      return receipts;
+    });
+  }
+
+  /** What a `failed` or cancelled bulk operation did not do, as a new one. Operations keep their keys: they never ended. */
+  continueRest(bulkOperationId: string): Promise<EnqueueReceipt> {
+    return this.#inTurn(async () => {
+      const found = await this.#queue.find(bulkOperationId);
+      const header = await this.#queue.refresh(sequenceOf(found._id));
+      if (header.state !== 'failed' && header.state !== 'cancelled') {
+        throw new AfieldError('not_stopped', `The bulk operation ${header.id} is neither failed nor cancelled.`);
+      }
+      if (header.continuedBy !== undefined) {
+        throw new AfieldError('already_retried', `The rest of ${header.id} was queued anew as ${header.continuedBy}.`);
+      }
+      const rest = await this.#restOf(header);
+      if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
+      const { target, lane, key, id } = header;
+      return this.#append({ target, ...(lane === null ? {} : { lane }), key: derivedKey(key), continues: id }, rest);
+    });
+  }
+
+  /** Discards failures: they are kept, but no longer open. Answers how many. */
+  discard(choose: () => readonly StoredFailure[]): Promise<number> {
+    return this.#inTurn(async () => {
+      const chosen = choose();
+      const at = this.#clock.wall();
+      await this.#mark(chosen.map((failure) => ({ ...failure, resolution: { how: 'discarded', at } })));
+      return chosen.length;
+    });
+  }
+
+  /** Marks what a bulk operation took over, as far as it is not marked yet. */
+  async settle(header: Header): Promise<void> {
+    if (header.continues !== undefined) await this.#settleRest(header, header.continues);
+    if (header.retries !== true) return;
+    await this.#failures.load();
+    const at = this.#clock.wall();
+    const marked: StoredFailure[] = [];
+    for (let from = 0; from < header.total; from += payloadSize) {
+      const operations = await this.#queue.operations(header, from, payloadSize);
+      operations.forEach(({ f }, place) => {
+        const failure = f === undefined ? undefined : this.#failures.get(f);
+        // What the server refused is over when the server takes it, not before.
+        if (failure === undefined || failure.resolution !== undefined || failure.refused !== null) return;
+        const resolution = { how: 'retried', bulkOperationId: header.id, index: from + place, at } as const;
+        marked.push({ ...failure, resolution });
+      });
+    }
+    await this.#mark(marked);
+  }
+
+  async #settleRest(header: Header, continues: string): Promise<void> {
+    const sequence = sequenceOf((await this.#queue.find(continues))._id);
+    for (;;) {
+      const old = await this.#queue.refresh(sequence);
+      if (old.continuedBy !== undefined) return;
+      const next = { ...old, continuedBy: header.id };
+      const { revs, conflicts } = await this.#queue.write([next]);
+      if (conflicts.size > 0) continue;
+      this.#queue.remember({ ...next, _rev: revs.get(next._id) });
+      return;
+    }
+  }
+
+  async #mark(failures: readonly StoredFailure[]): Promise<void> {
+    if (failures.length === 0) return;
+    const changes = changesOf(this.#queue.headers(), failures, (report, count) => ({
+      ...report,
+      resolved: report.resolved + count,
+    }));
+    const revs = await this.#reports.write(changes, failures);
+    const lost = failures.filter(({ _id }) => !revs.has(_id));
+    this.#failures.added(
+      failures.flatMap((failure) => (revs.has(failure._id) ? { ...failure, _rev: revs.get(failure._id) } : [])),
+    );
+    if (lost.length === 0) return;
+    // Another tab was faster with these: they are counted once.
+    await this.#reports.write(
+      changesOf(this.#queue.headers(), lost, (report, count) => ({ ...report, resolved: report.resolved - count })),
+    );
+    await this.#failures.reload();
+  }
+
+  async #append(
+    given: Pick<Header, 'key'> &
+      Pick<Parameters<typeof newHeader>[0], 'target' | 'lane' | 'rate' | 'retries' | 'continues'>,
+    entries: readonly { action: string; operation: StoredOperation }[],
+  ): Promise<EnqueueReceipt> {
+    const id = this.#newId();
+    const operations = entries.map(({ operation }) => operation);
+    const header = await this.#queue.append(
+      newHeader(
+        { ...given, id, parts: partsOf(entries), payload: this.#payloadOf(id), queuedAt: this.#clock.wall() },
+        operations,
+      ),
+      operations,
+    );
+    await this.settle(header);
+    return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: header.total };
+  }
+
+  #grouped(retried: readonly Retried[]): { target: Target; lane: string | null; retried: Retried[] }[] {
+    const headers = new Map(this.#queue.headers().map((header) => [header.id, header]));
+    const groups = new Map<string, { target: Target; lane: string | null; retried: Retried[] }>();
+    for (const one of retried) {
+      const header = headers.get(one.failure.bulkOperationId ?? '');
+      if (header === undefined) continue;
+      const { target, lane } = header;
+      const name = JSON.stringify([target, lane]);
+      const group = groups.get(name) ?? { target, lane, retried: [] };
+      group.retried.push(one);
+      groups.set(name, group);
+    }
+    return [...groups.values()];
+  }
+
+  async #restOf(header: Header): Promise<{ action: string; operation: StoredOperation }[]> {
+    const known = await this.#queue.record(sequenceOf(header._id), header.cursor);
+    const operations = await this.#queue.operations(header, header.cursor, header.total - header.cursor);
+    const actions = header.parts.flatMap(({ action, count }) => Array<string>(count).fill(action));
+    return operations.flatMap((operation, place) => {
+      const row = known?.rows[place];
+      const index = header.cursor + place;
+      if (row !== undefined && row.s !== 'open' && row.s !== 'intent') return [];
+      const { b, t } = row ?? {};
+      const w = { ...(b === undefined ? {} : { b }), ...(t === undefined ? {} : { t }) };
+      return [
+        {
+          action: actions[index] ?? '',
+          operation: {
+            ...operation,
+            k: operation.k ?? `${header.key}:${String(index)}`,
+            ...(row?.s === 'intent' ? { w } : {}),
+          },
+        },
+      ];
+    });
+  }
+
+  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
+    const result = this.#working.then(work);
+    this.#working = result.catch(() => undefined); // the next one does not care how this one ended
+    return result;
+  }
+}
+
+const storedContent = z.object({ id: z.optional(z.unknown()), content: z.optional(z.unknown()) });
+
+/** The operation of a failure, as it is queued anew: its key is derived from the old one (R19). */
+function retriedOperation({ failure, edited }: Retried): { action: string; operation: StoredOperation } {
+  const key = derivedKey(failure.key ?? failure._id);
+  if (edited !== undefined) {
+    const { action, operation } = edited;
+    return { action, operation: { ...operation, k: operation.k ?? key, f: failure._id } };
+  }
+  const { id, content } = storedContent.parse(JSON.parse(failure.operation ?? '{}'));
+  return {
+    action: failure.action ?? '',
+    operation: { ...(id === undefined ? {} : { i: id }), k: key, c: content, f: failure._id },
+  };
+}
+
+/** `key`, `key~1`, `key~2` … */
+export function derivedKey(key: string): string {
+  const [, base = key, number = '0'] = /^(.*)~(\d+)$/s.exec(key) ?? [];
+  return `${base}~${String(Number(number) + 1)}`;
+}
+
+function partsOf(entries: readonly { action: string }[]): { action: string; count: number }[] {
+  const parts: { action: string; count: number }[] = [];
+  for (const { action } of entries) {
+    const last = parts[parts.length - 1];
+    if (last?.action === action) last.count++;
+    else parts.push({ action, count: 1 });
+  }
+  return parts;
+}
+
+function rateOf(rate: number | undefined): { rate?: number } {
+  return rate === undefined ? {} : { rate };
+}

@@ -1,0 +1,150 @@
+import type { Clock } from '../model/environment.js';
+import { RetryableError, type ErrorSummary } from '../model/errors.js';
+import type { Failure } from '../model/failure.js';
+import type { BulkOperationState } from '../model/states.js';
+import { withOutcomes } from '../queue/control.js';
+import { failureId, storedVersion, type Header, type RowState, type StoredFailure } from '../queue/stored.js';
+import type { ErrorVerdict } from '../retry/classify.js';
+import type { RetryPolicy } from '../retry/policy.js';
+import { beginWait, storedWait } from '../retry/wait.js';
+import type { Batch } from './batch.js';
+
+/** The header with one more attempt: written before the attempt starts. */
+export function counted(header: Header): Header {
+  return { ...header, attempt: header.attempt + 1, attempts: header.attempts + 1 };
+}
+
+/** The header after a batch whose operations all have outcomes: the ramp starts anew (R2). */
+export function advanced(header: Header, rows: readonly RowState[], clock: Clock): Header {
+  const cursor = header.cursor + rows.length;
+  const next = settled({ ...withOutcomes(header, rows), cursor, attempt: 0 });
+  if (cursor >= header.total) return { ...next, state: next.failed > 0 ? 'done-with-failures' : 'done', lease: null };
+  return paced(next, rows.length, clock);
+}
+
+/** A bulk operation that a person has given a rate rests after each batch; no event cuts the rest short (R19). */
+function paced(header: Header, operations: number, clock: Clock): Header {
+  if (header.rate === undefined) return header;
+  const rest = Math.ceil((operations / header.rate) * 1000);
+  return { ...header, state: 'queued', wait: storedWait(beginWait(clock, rest, rest)) };
+}
+
+/** How many operations a batch may have. */
+export function batchSizeOf(header: Header, most: number): number {
+  return header.rate === undefined ? most : Math.min(most, Math.max(1, Math.floor(header.rate)));
+}
+
+/** The header of a batch that must run again, or of a bulk operation that a bug of its handler has stopped (R5). */
+export function held(
+  header: Header,
+  rows: readonly RowState[],
+  verdict: ErrorVerdict | undefined,
+  error: unknown,
+  { policy, clock }: { policy: RetryPolicy; clock: Clock },
+): Header {
+  const lastError = verdict?.summary ?? header.lastError;
+  switch (verdict?.kind) {
+    case 'auth':
+      return {
+        ...header,
+        state: 'waiting-auth',
+        lastError,
+        attempt: header.attempt - 1,
+        attempts: header.attempts - 1,
+      };
+    case 'passing': {
+      const { delayMs, notBeforeMs } = policy.delay(header.attempt, verdict.notBeforeMs);
+      return {
+        ...header,
+        state: stateFor(verdict.summary),
+        lastError,
+        failedAttempts: header.failedAttempts + 1,
+        wait: storedWait(beginWait(clock, delayMs, notBeforeMs)),
+      };
+    }
+    default:
+      return {
+        ...withOutcomes(header, rows),
+        state: 'failed',
+        lastError,
+        failedAttempts: header.failedAttempts + 1,
+        lease: null,
+        bug: bugOf(error),
+      };
+  }
+}
+
+/**
+ * The header that a person has changed while an attempt was under way: their state stays, and what the attempt brought
+ * is kept. Undefined: the attempt brought nothing that the header must show.
+ */
+export function merged(
+  changed: Header,
+  before: Header,
+  rows: readonly RowState[],
+  complete: boolean,
+): Header | undefined {
+  const { applied, alreadyApplied, failed } = withOutcomes(before, rows);
+  const counts = { applied, alreadyApplied, failed };
+  if (!complete) return changed.state === 'cancelled' ? { ...changed, ...counts } : undefined;
+  const cursor = before.cursor + rows.length;
+  const next = settled({ ...changed, ...counts, cursor, attempt: 0 });
+  if (cursor < changed.total || changed.state === 'cancelled') return next;
+  return { ...next, state: failed > 0 ? 'done-with-failures' : 'done', wait: null, lease: null };
+}
+
+/** Progress: what was counted of stops of the process is over (R16). */
+function settled(header: Header): Header {
+  const rest = { ...header };
+  delete rest.stops;
+  delete rest.alone;
+  return rest;
+}
+
+/** What is stored of an operation that failed for good. */
+export function failureOf(
+  header: Header,
+  sequence: number,
+  batch: Batch,
+  { index, failure, mayHaveBeenApplied }: { index: number; failure: Failure; mayHaveBeenApplied: boolean },
+  { at, appVersion }: { at: number; appVersion: string | undefined },
+): StoredFailure {
+  const operation = batch.operations[index - batch.from];
+  return {
+    _id: failureId(sequence, index),
+    v: storedVersion,
+    bulkOperationId: header.id,
+    index,
+    key: operation?.key ?? null,
+    id: typeof operation?.id === 'string' && operation.id !== '' ? operation.id : null,
+    action: batch.action,
+    code: failure.code,
+    reason: failure.reason,
+    operation: JSON.stringify({ id: operation?.id, content: operation?.content }),
+    mayHaveBeenApplied,
+    refused: null,
+    at,
+    ...(appVersion === undefined ? {} : { app: appVersion }),
+  };
+}
+
+/** The lease is lost: another runner has taken over, or a person has changed the bulk operation. */
+export class LeaseLostError extends RetryableError {
+  constructor() {
+    super('Another tab has taken over.', { class: 'conflict', code: 'lease-lost' });
+  }
+}
+
+/** A header that says less than it counts cannot run, and must not keep others from it. */
+export function isUsable(header: Header): boolean {
+  return header.cursor < header.total && header.parts.reduce((sum, { count }) => sum + count, 0) === header.total;
+}
+
+function stateFor(summary: ErrorSummary): BulkOperationState {
+  return summary.class === 'storage' ? 'waiting-storage' : 'waiting-retry';
+}
+
+function bugOf(error: unknown): { name: string; stack: string } {
+  if (!(error instanceof Error)) return { name: 'Error', stack: String(error) };
+  return { name: error.name, stack: error.stack ?? '' };
+}
