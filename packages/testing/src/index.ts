@@ -21,3 +21,7 @@ export { readCases, type Case } from './cases/read.js';
 export { runCase, type CaseReport } from './cases/run.js';
 export { startCaseServer, type CaseServer } from './cases/server.js';
 export { MemoryPouch } from './cases/memory-pouch.js';
+export { MemoryServer, type MemoryServerOptions } from './memory-server.js';
+export type { MemoryRequest } from './memory/answers.js';
+export { MemoryStore, type AroundStore, type StoreCall } from './memory-store.js';
+export { MemoryDatabase, Refusal, type StoredDocument, type Validate } from './memory/memory-database.js';
