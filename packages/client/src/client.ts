@@ -104,7 +104,7 @@ class AfieldClient implements Client {
     this.#tab = environment.newId();
     this.#queueStore = new LocalDatabase(() => new options.PouchDB(`${options.name}-afield-queue`));
     this.#documentStore = new LocalDatabase(() => new options.PouchDB(options.documents ?? options.name));
-    this.#queue = new Queue(this.#queueStore);
+    this.#queue = new Queue(this.#queueStore, environment.breathe);
     const changed = (): void => {
       this.#changed();
     };

@@ -1,6 +1,5 @@
 import type { EnqueueRequest } from '../model/client.js';
 import { storedVersion, type Header, type StoredOperation } from './stored.js';
-import { digestOf } from './subjects.js';
 
 /** The header of a bulk operation that nothing was tried of yet. Its sequence number is taken when it is written. */
 export function newHeader(
@@ -8,14 +7,13 @@ export function newHeader(
     Pick<EnqueueRequest, 'target' | 'lane'> &
     Partial<Pick<Header, 'rate' | 'retries' | 'continues'>>,
   operations: readonly StoredOperation[],
-): Omit<Header, '_id' | '_rev'> {
+): Omit<Header, '_id' | '_rev' | 'subjects'> {
   const { lane, ...rest } = given;
   return {
     ...rest,
     v: storedVersion,
     lane: lane ?? null,
     total: operations.length,
-    subjects: digestOf(operations.map(({ i }) => i)),
     state: 'queued',
     cursor: 0,
     applied: 0,

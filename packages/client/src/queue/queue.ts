@@ -6,10 +6,11 @@ import { generationOf } from '../model/revision.js';
 import { endStates } from '../model/states.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import {
+  digestDoc,
   headerDoc,
   headerId,
+  numberedId,
   payloadDoc,
-  payloadId,
   payloadSize,
   recordDoc,
   recordId,
@@ -25,6 +26,7 @@ import {
   type RowState,
   type StoredOperation,
 } from './stored.js';
+import { digestOf, hashesOf, storedSubjects, subjectsOf } from './subjects.js';
 
 /** Whatever the queue database holds. */
 export interface StoredDoc {
@@ -39,14 +41,17 @@ export interface StoredDoc {
  */
 export class Queue {
   readonly #db: LocalDatabase;
+  readonly #breathe: () => Promise<void>;
   readonly #headers = new Map<number, Header>();
   /** Sequence numbers in their order; unset when one was added. */
   #order: number[] | undefined;
   #lastSequence = 0;
   #cached: { id: string; operations: readonly StoredOperation[] } | undefined;
 
-  constructor(db: LocalDatabase) {
+  /** `breathe` gives the page a turn in the middle of long work. */
+  constructor(db: LocalDatabase, breathe: () => Promise<void> = () => Promise.resolve()) {
     this.#db = db;
+    this.#breathe = breathe;
   }
 
   /**
@@ -77,7 +82,12 @@ export class Queue {
   /** Reads the headers that others have added since. Answers whether there were any. */
   async loadNew(): Promise<boolean> {
     const docs = await this.#db.range(headerId(this.#lastKnown() + 1), 'h:\uffff');
-    for (const doc of docs) this.#keepHeader(readAs(headerDoc, doc, 'A bulk operation'));
+    for (const doc of docs) {
+      const header = readAs(headerDoc, doc, 'A bulk operation');
+      const known = this.#headers.get(sequenceOf(header._id));
+      // Whoever wrote while this read was under way knows better.
+      if (known === undefined || generationOf(known._rev) < generationOf(header._rev)) this.#keepHeader(header);
+    }
     return docs.length > 0;
   }
 
@@ -114,22 +124,49 @@ export class Queue {
   }
 
   /**
-   * Stores payloads, then the header that makes them count: its sequence number is taken by the write itself.
-   * Before the header is written nothing of it runs.
+   * Stores payloads and digests, then the header that makes them count: its sequence number is taken by the write
+   * itself. Before the header is written nothing of it runs.
    */
-  async append(header: Omit<Header, '_id' | '_rev'>, operations: readonly StoredOperation[]): Promise<Header> {
-    for (let start = 0; start < operations.length; start += payloadSize * payloadsPerWrite) {
-      await this.writeAll(payloadsOf(header.payload, operations, start));
-    }
+  async append(
+    header: Omit<Header, '_id' | '_rev' | 'subjects'>,
+    operations: readonly StoredOperation[],
+  ): Promise<Header> {
+    const subjects = await this.writeContent(header.payload, operations);
     for (;;) {
       const sequence = ++this.#lastSequence;
-      const doc = { ...header, _id: headerId(sequence) };
+      const doc = { ...header, subjects, _id: headerId(sequence) };
       const rev = await this.#createHeader(doc);
-      if (rev === undefined) continue;
+      if (rev === undefined) {
+        // Someone else was faster: what comes before ours must be known before ours may run.
+        await this.loadNew();
+        continue;
+      }
       const stored = { ...doc, _rev: rev };
       this.#keepHeader(stored);
       return stored;
     }
+  }
+
+  /** Stores payloads and digests under a prefix that no one has used. Answers with what the header says of the subjects. */
+  async writeContent(prefix: string, operations: readonly StoredOperation[]): Promise<Header['subjects']> {
+    for (let start = 0; start < operations.length; start += payloadSize * payloadsPerWrite) {
+      await this.writeAll(payloadsOf(prefix, operations, start));
+    }
+    const hashes = await subjectsOf(
+      operations.map(({ i }) => i),
+      this.#breathe,
+    );
+    const digestPrefix = prefix.replace(/^p:/, 'd:');
+    const { inHeader, digests } = storedSubjects(hashes, digestPrefix);
+    for (const [number, part] of digests.entries()) {
+      await this.writeAll([digestOf(numberedId(digestPrefix, number), part)]);
+    }
+    return inHeader;
+  }
+
+  /** The subjects that a header keeps beside itself; undefined when they cannot be made out any more. */
+  async digest({ digest, count }: { digest: string; count: number }): Promise<Uint32Array | undefined> {
+    return hashesOf(await this.readRange(digest, digestDoc), count);
   }
 
   /** The operations from `from`, at most `count` of them. */
@@ -137,7 +174,7 @@ export class Queue {
     const found: StoredOperation[] = [];
     const end = Math.min(from + count, header.total);
     for (let at = from; at < end;) {
-      const page = await this.#payload(payloadId(header.payload, Math.floor(at / payloadSize)));
+      const page = await this.#payload(numberedId(header.payload, Math.floor(at / payloadSize)));
       const offset = at % payloadSize;
       const slice = page.slice(offset, offset + end - at);
       if (slice.length === 0)
@@ -268,7 +305,7 @@ function payloadsOf(
   const end = Math.min(from + payloadSize * payloadsPerWrite, operations.length);
   for (let start = from; start < end; start += payloadSize) {
     payloads.push({
-      _id: payloadId(prefix, start / payloadSize),
+      _id: numberedId(prefix, start / payloadSize),
       v: storedVersion,
       operations: JSON.stringify(operations.slice(start, start + payloadSize)),
     });

@@ -26,8 +26,11 @@ export const headerDoc = z.object({
   /** Ids of its payloads begin so. */
   payload: z.string(),
   total: z.number(),
-  /** Hashes of its subjects; null stands for every subject. May hold back too much, never too little. */
-  subjects: z.nullable(z.array(z.number())),
+  /**
+   * Hashes of its subjects: here, or (when they are many) in digest documents whose ids begin with `digest`.
+   * Null stands for everything of its target. May hold back too much, never too little (R17).
+   */
+  subjects: z.nullable(z.union([z.array(z.number()), z.object({ digest: z.string(), count: z.number() })])),
   queuedAt: z.number(),
   state: z.enum([
     'queued',
@@ -74,6 +77,9 @@ export type Header = z.infer<typeof headerDoc>;
 /** Up to 100 operations, immutable, as JSON text: a key of any name survives, and the store copies no objects. */
 export const payloadDoc = z.object({ _id: z.string(), v: version, operations: z.string() });
 export const payloadSize = 100;
+
+/** Many subjects of a bulk operation, immutable, written before the header: 32 bits each, as base64. */
+export const digestDoc = z.object({ _id: z.string(), v: version, hashes: z.string() });
 
 /**
  * An operation as it is stored: `i` its id as it came, `k` its own key, `c` its content; when it took over a failure,
@@ -178,8 +184,8 @@ export type StoredTransfer = z.infer<typeof transferDoc>;
 
 /*
  * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
- * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `b:` batches, `f:` failures are read when
- * they are needed.
+ * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `d:` digests, `b:` batches, `f:` failures are
+ * read when they are needed.
  */
 const digits = 12;
 const padded = (value: number): string => String(value).padStart(digits, '0');
@@ -191,4 +197,5 @@ export const failureId = (sequence: number, index: number): string => `f:${padde
 export const reportId = (sequence: number): string => `hr:${padded(sequence)}`;
 export const transferId = (name: string): string => `ht:${name}`;
 export const editFailureId = (docId: string): string => `f:edit:${docId}`;
-export const payloadId = (prefix: string, number: number): string => `${prefix}${padded(number)}`;
+/** The id of a payload or of a digest document. */
+export const numberedId = (prefix: string, number: number): string => `${prefix}${padded(number)}`;

@@ -21,9 +21,10 @@ import type { Scheduler } from '../retry/scheduler.js';
 import { beginWait, resumeWait, storedWait } from '../retry/wait.js';
 import { batchOf, partAt, type Batch } from './batch.js';
 import { isOutcome, runDocuments, type AttemptResult } from './documents.js';
+import { Digests } from './digests.js';
 import type { Gate } from './gate.js';
 import { runHandler } from './handlers.js';
-import { pick } from './pick.js';
+import { Order } from './order.js';
 import { isCrasher, isSuspect, nextAlone, withStop } from './stops.js';
 import { advanced, batchSizeOf, counted, failureOf, held, isUsable, LeaseLostError, merged } from './transitions.js';
 
@@ -74,6 +75,8 @@ interface LoadedBatch {
  */
 export class Runner {
   readonly #parts: RunnerParts;
+  readonly #order = new Order();
+  readonly #digests: Digests;
   readonly #busy = new Map<Target, Promise<void>>();
   readonly #storageFailures = new Map<number, number>();
   /** Bulk operations whose present batch was loaded by this run: its record is known. */
@@ -85,6 +88,10 @@ export class Runner {
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
+    const poke = (): void => {
+      this.poke();
+    };
+    this.#digests = new Digests({ ...parts, order: this.#order, poke });
   }
 
   /**
@@ -163,7 +170,7 @@ export class Runner {
 
   /** Resolves when nothing runs any more. */
   async idle(): Promise<void> {
-    await Promise.all(this.#busy.values());
+    await Promise.all([...this.#busy.values(), this.#digests.idle()]);
   }
 
   /** Ids of documents that a batch has tried to write without having its outcomes stored yet. */
@@ -206,7 +213,8 @@ export class Runner {
     if (this.#parts.closed.aborted || this.#alone !== undefined) return undefined;
     if (this.#wantsSilence === target) this.#wantsSilence = undefined;
     if (this.#wantsSilence !== undefined) return undefined;
-    return pick(this.#parts.queue.headers(), target, (header, sequence) => {
+    this.#order.follow(this.#parts.queue.headers());
+    const { next, unknown } = this.#order.choose(target, (header, sequence) => {
       if (header.state === 'paused') return false;
       if (!isUsable(header)) {
         this.#show(header, 'failed');
@@ -218,6 +226,8 @@ export class Runner {
       if (blocked !== 'asking') this.#show(header, blocked);
       return false;
     });
+    this.#digests.read(unknown);
+    return next;
   }
 
   /** A suspect runs only while nothing else does: else no one could tell who has stopped the process (R16). */
