@@ -49,13 +49,18 @@ describe('an answer of the server', () => {
       if (status === 407) return 'auth proxy-unauthorized';
       if (status === 408 || status === 425 || status >= 500) return `server ${String(status)}`;
       if (status === 409) return 'conflict 409';
-      if (status === 412) return 'divide missing_stub';
       if (status === 413) return 'divide too_large';
       if (status === 429) return 'throttled 429';
       return 'divide unexpected';
     };
     for (let status = 200; status < 600; status++)
       expect(verdict(status, couch), String(status)).toBe(expected(status));
+  });
+
+  it('R11 a 412 for a missing attachment stub has a code of its own', () => {
+    const body = JSON.stringify({ error: 'missing_stub', reason: 'made up' });
+    expect(verdict(412, body)).toBe('divide missing_stub');
+    expect(verdict(400, body)).toBe('divide unexpected');
   });
 
   it.each([401, 407, 413, 429])('R7 %d acts by itself, whatever the body', (status) => {

@@ -1,4 +1,4 @@
-import { DivisibleError, RetryableError, SignInRequiredError } from '../model/errors.js';
+import { answerError, classifyAnswer } from '../retry/classify.js';
 import { notBefore } from './retry-after.js';
 
 /** An answer of a server, read to its end. */
@@ -9,54 +9,23 @@ export interface Answer {
 }
 
 /**
- * The JSON of an answer that did what was asked, else an error (R7, R11, R12, R13). `shape` gives the value in the
- * shape that was asked for, or undefined.
- *
- *   401, 407            sign in                     413             divide (too_large)
- *   429, Retry-After    throttled, not before       not CouchDB's   may pass (network)
- *   408, 409, 425, 5xx  may pass                    403             sign in (forbidden)
- *   404 of a database   may pass (database-missing) 412, other 4xx  divide
+ * The JSON of an answer that did what was asked, else the error that the table has for it (`retry/table.ts`). `shape`
+ * gives the value in the shape that was asked for, or undefined.
  */
 export function judge<Value>(answer: Answer, shape: (json: unknown) => Value | undefined, nowWall: number): Value {
   const { status } = answer;
   const notBeforeMs = notBefore(answer.header('retry-after'), answer.header('date'), nowWall);
-  if (status === 401) throw new SignInRequiredError('unauthorized');
-  if (status === 407) throw new SignInRequiredError('proxy-unauthorized');
-  if (status === 413) throw new DivisibleError('too_large', status);
-  if (status === 429) throw passing('throttled', '429', notBeforeMs);
   const json = parse(answer.text);
-  if (status >= 200 && status < 300) {
-    const value = json === undefined ? undefined : shape(json);
-    if (value !== undefined) return value;
-    throw notCouch(notBeforeMs);
-  }
-  if (status === 503 && notBeforeMs > 0) throw passing('throttled', '503', notBeforeMs);
+  const value = status >= 200 && status < 300 && json !== undefined ? shape(json) : undefined;
+  if (value !== undefined) return value;
   const error = couchError(json);
-  if (error === undefined) throw notCouch(notBeforeMs);
-  if (status >= 500 || status === 408 || status === 425) throw passing('server', String(status), notBeforeMs);
-  if (status === 409) throw passing('conflict', '409', notBeforeMs);
-  if (status === 403) throw new SignInRequiredError('forbidden');
-  if (status === 404) throw passing('server', 'database-missing', notBeforeMs);
-  if (status === 412) throw new DivisibleError('missing_stub', status);
-  if (status >= 400) throw new DivisibleError('unexpected', status);
-  throw notCouch(notBeforeMs);
+  const body = error === undefined ? 'other' : 'couchdb-error';
+  throw answerError(classifyAnswer({ status, body, error, retryAfter: notBeforeMs > 0 }), status, notBeforeMs);
 }
 
-function passing(
-  errorClass: 'server' | 'throttled' | 'conflict' | 'network',
-  code: string,
-  notBeforeMs: number,
-): RetryableError {
-  return new RetryableError(`The server cannot do it now (${code}). It is tried again.`, {
-    class: errorClass,
-    code,
-    notBeforeMs,
-  });
-}
-
-/** HTML of a captive portal, a login page, an empty or cut-off body, JSON of something else. */
-function notCouch(notBeforeMs: number): RetryableError {
-  return passing('network', 'not-couchdb', notBeforeMs);
+/** CouchDB's word where this body is its error: JSON with `error` and `reason`, both text. */
+export function couchErrorOf(text: string): string | undefined {
+  return couchError(parse(text));
 }
 
 function parse(text: string): unknown {

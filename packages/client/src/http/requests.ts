@@ -1,7 +1,8 @@
 import { z } from 'zod/mini';
 import type { Clock } from '../model/environment.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
-import { judge, type Answer } from './judge.js';
+import { answerError, classifyService, networkError } from '../retry/classify.js';
+import { couchErrorOf, judge, type Answer } from './judge.js';
 import { notBefore } from './retry-after.js';
 import type { Session, SignIn } from './session.js';
 
@@ -72,7 +73,7 @@ export class Requests {
     });
     // A checkpoint that is not there yet is an answer; a database that is not there is not.
     const isMissingCheckpoint = answer.status === 404 && /\/_local\/[^/]+$/.test(new URL(url).pathname);
-    if (!isMissingCheckpoint || !isCouchError(answer.text)) {
+    if (!isMissingCheckpoint || couchErrorOf(answer.text) === undefined) {
       this.#judged(signIn, () =>
         judge(answer, (json) => (typeof json === 'object' ? json : undefined), this.#clock.wall()),
       );
@@ -101,13 +102,9 @@ export class Requests {
     const { status } = answer;
     if (signIn !== undefined && (status === 401 || status === 407))
       this.#judged(signIn, () => judge(answer, () => undefined, 0));
-    if (status === 408 || status === 425 || status === 429 || status >= 500) {
-      throw new RetryableError('The service cannot do it now. It is tried again.', {
-        class: status === 429 ? 'throttled' : 'server',
-        code: String(status),
-        notBeforeMs: notBefore(answer.header('retry-after'), answer.header('date'), this.#clock.wall()),
-      });
-    }
+    const notBeforeMs = notBefore(answer.header('retry-after'), answer.header('date'), this.#clock.wall());
+    const passing = classifyService(status, notBeforeMs > 0);
+    if (passing !== undefined) throw answerError(passing, status, notBeforeMs);
     return new Response(status === 204 || status === 205 || status === 304 ? null : answer.text, {
       status,
       headers: { 'content-type': answer.header('content-type') ?? 'application/json' },
@@ -174,11 +171,7 @@ export class Requests {
         text,
       };
     } catch (error) {
-      throw new RetryableError('The network or the server did not answer. It is tried again.', {
-        class: 'network',
-        code: timedOut ? 'timeout' : 'no-answer',
-        cause: error,
-      });
+      throw networkError(error, timedOut);
     } finally {
       this.#clock.clearTimer(timer);
       this.#closed.removeEventListener('abort', stop);
@@ -207,13 +200,4 @@ const sessionAnswer = z.object({ userCtx: z.object({ name: z.nullable(z.string()
 function userName(json: unknown): { name: string | null } | undefined {
   const answer = sessionAnswer.safeParse(json);
   return answer.success ? answer.data.userCtx : undefined;
-}
-
-function isCouchError(text: string): boolean {
-  try {
-    const json = JSON.parse(text) as { error?: unknown; reason?: unknown } | null;
-    return typeof json?.error === 'string' && typeof json.reason === 'string';
-  } catch {
-    return false; // not JSON: an answer of something else than CouchDB
-  }
 }

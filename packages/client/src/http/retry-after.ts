@@ -1,4 +1,4 @@
-const mostMs = 3_600_000;
+import { clampFloor } from '../retry/ramp.js';
 
 /**
  * Milliseconds that a server asks us to stay away: `Retry-After` in seconds, or a date judged against the answer's
@@ -7,11 +7,11 @@ const mostMs = 3_600_000;
 export function notBefore(retryAfter: string | null, date: string | null, nowWall: number): number {
   if (retryAfter === null) return 0;
   const text = retryAfter.trim();
-  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, mostMs);
+  if (/^\d+$/.test(text)) return clampFloor(Number(text) * 1000);
   const until = httpDate(text);
   if (until === undefined) return 0;
   const answeredAt = date === null ? undefined : httpDate(date);
-  return Math.min(Math.max(until - (answeredAt ?? nowWall), 0), mostMs);
+  return clampFloor(until - (answeredAt ?? nowWall));
 }
 
 /** `Date.parse` alone takes nearly anything for a date, `-5` too. */

@@ -89,12 +89,19 @@ export class SignInRequiredError extends AfieldError {
   }
 }
 
-/** A whole write was refused for something in it: it is halved until the row is found. */
+/** A whole request was refused for something in it: it is halved until the row is found (R11). */
 export class DivisibleError extends AfieldError {
+  readonly class = 'server';
+  /** `status` is the server's; without one it is the local store that refused. */
   constructor(
-    override readonly code: 'too_large' | 'missing_stub' | 'unexpected',
-    readonly status: number,
+    override readonly code: 'too_large' | 'missing_stub' | 'invalid_doc' | 'invalid_id' | 'unexpected',
+    readonly status?: number,
   ) {
-    super(code, `The server refused the request with status ${String(status)}.`);
+    super(
+      code,
+      status === undefined
+        ? 'The local store refuses this document.'
+        : `The server refused the request with status ${String(status)}.`,
+    );
   }
 }

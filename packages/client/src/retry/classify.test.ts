@@ -15,7 +15,7 @@ describe('rows of a bulk write', () => {
     ['missing_stub', 'failed', 'missing_stub'],
     ['made_up', 'failed', 'unexpected'],
   ])('R4 R7 a row `%s` is %s', (error, kind, code) => {
-    expect(classifyRow(error)).toEqual({ kind, code });
+    expect(classifyRow(error)).toEqual({ kind, code, ...(kind === 'passing' ? { class: 'server' } : {}) });
   });
 });
 

@@ -5,38 +5,31 @@ import {
   type ErrorSummary,
   SignInRequiredError,
 } from '../model/errors.js';
+import { clampFloor } from './ramp.js';
+import {
+  answerRules,
+  errorRules,
+  itself,
+  networkTable,
+  otherAnswers,
+  rowTable,
+  storeTable,
+  type AnswerFacts,
+  type AnswerMeaning,
+  type AnswerRule,
+  type Passing,
+  type RowMeaning,
+  type WordTable,
+} from './table.js';
 
-/**
- * What a row of a bulk write means (R4, R7, R10, R12).
- * - `conflict`: surely not written, the batch runs again on the refreshed revision;
- * - `passing`: the server's own trouble, no one knows whether it was written;
- * - `auth`: we are not signed in any more, surely not written;
- * - `failed`: refused for good.
+/*
+ * Reads the table. A wrapper of ours (the local store, our requests, `context.db`, `context.fetch`) classes what it
+ * caught and throws one of our types; whatever else ends an attempt is a bug of the action (R5).
  */
-export type RowVerdict =
-  | { readonly kind: 'conflict' | 'passing' | 'auth'; readonly code: string }
-  | { readonly kind: 'failed'; readonly code: string };
 
-/** Words of rows for the server's own trouble (R7). */
-const passingRows = new Set(['internal_server_error', 'timeout', 'service_unavailable', 'unknown_error']);
-/** Words of rows that have a failure code of their own. */
-const rowCodes = new Map([
-  ['forbidden', 'forbidden'],
-  ['too_large', 'too_large'],
-  ['document_too_large', 'too_large'],
-  ['attachment_too_large', 'too_large'],
-  ['missing_stub', 'missing_stub'],
-  ['doc_validation', 'invalid_doc'],
-  ['illegal_docid', 'invalid_id'],
-  ['invalid_doc', 'invalid_doc'],
-]);
-
-/** Judges a refused row by its word alone, never by a status: PouchDB invents statuses for rows. */
-export function classifyRow(error: string): RowVerdict {
-  if (error === 'conflict') return { kind: 'conflict', code: 'conflict' };
-  if (error === 'unauthorized') return { kind: 'auth', code: 'unauthorized' };
-  if (passingRows.has(error)) return { kind: 'passing', code: error };
-  return { kind: 'failed', code: rowCodes.get(error) ?? 'unexpected' };
+/** Judges a refused row by its word alone, never by a status: PouchDB invents statuses for rows (R4, R7, R10, R12). */
+export function classifyRow(error: string): RowMeaning {
+  return meaningOf(rowTable, error);
 }
 
 /** What an error that ended an attempt means for the whole batch (R5). */
@@ -47,42 +40,91 @@ export type ErrorVerdict =
 
 /** Judges by type and code, never by the words of a message. What no wrapper of ours marked is a bug (R5). */
 export function classifyError(error: unknown): ErrorVerdict {
-  if (error instanceof SignInRequiredError) return { kind: 'auth', summary: { class: 'auth', code: error.code } };
-  if (error instanceof RetryableError) {
-    return { kind: 'passing', summary: { class: error.class, code: error.code }, notBeforeMs: error.notBeforeMs };
-  }
-  if (error instanceof DivisibleError) {
-    return { kind: 'passing', summary: { class: 'server', code: error.code }, notBeforeMs: 0 };
+  for (const { type, kind } of errorRules) {
+    if (!(error instanceof type)) continue;
+    const summary = { class: error.class, code: error.code };
+    if (kind === 'auth') return { kind, summary };
+    return { kind, summary, notBeforeMs: clampFloor('notBeforeMs' in error ? error.notBeforeMs : 0) };
   }
   return { kind: 'bug', summary: { class: 'bug', code: nameOf(error) } };
 }
 
 /** The class of a row that makes the batch run again. */
-export function classOfRow(verdict: RowVerdict): ErrorClass {
-  if (verdict.kind === 'conflict') return 'conflict';
-  return verdict.kind === 'auth' ? 'auth' : 'server';
+export function classOfRow(meaning: Exclude<RowMeaning, { kind: 'failed' }>): ErrorClass {
+  return meaning.kind === 'passing' ? meaning.class : meaning.kind;
 }
 
-/** PouchDB's names for a document that it will never take: found by halving, as a refused row. */
-const refusedByPouch = new Set(['doc_validation', 'bad_request', 'illegal_docid']);
+/** What an answer to a whole request means that did not do what was asked. */
+export function classifyAnswer(facts: AnswerFacts): AnswerMeaning {
+  const rule = answerRules.find((one) => fits(one, facts) && (one.body === 'any' || one.body === facts.body));
+  return withCode(rule?.meaning ?? otherAnswers, String(facts.status));
+}
 
-/**
- * Marks what a local PouchDB threw. Everything that the local store throws may pass (R7), but for a document that
- * PouchDB refuses. The code is the name of the DOMException where there is one, also inside `indexed_db_went_bad`.
- */
+/** What an answer of any other service means where its status says that it may pass; else the handler judges it. */
+export function classifyService(status: number, retryAfter: boolean): Passing | undefined {
+  const rule = answerRules.find((one) => one.anyService === true && fits(one, { status, body: 'other', retryAfter }));
+  return rule?.meaning.kind === 'passing' ? withCode(rule.meaning, String(status)) : undefined;
+}
+
+/** The error to throw for an answer that did not do what was asked. */
+export function answerError(
+  meaning: AnswerMeaning,
+  status: number,
+  notBeforeMs: number,
+): RetryableError | SignInRequiredError | DivisibleError {
+  switch (meaning.kind) {
+    case 'auth':
+      return new SignInRequiredError(meaning.code);
+    case 'divide':
+      return new DivisibleError(meaning.code, status);
+    case 'passing':
+      return passingError(`The server cannot do it now (${meaning.code}). It is tried again.`, meaning, {
+        notBeforeMs,
+      });
+  }
+}
+
+/** Marks what a local PouchDB threw. */
 export function localStoreError(error: unknown): Error {
   if (error instanceof RetryableError || error instanceof DivisibleError) return error;
   const name = nameOf(error);
-  if (name === 'missing_stub') return new DivisibleError('missing_stub', 412);
-  if (refusedByPouch.has(name)) return new DivisibleError('unexpected', 400);
-  return new RetryableError('The local store did not answer as it should. It is tried again.', {
-    class: 'storage',
-    code: name === 'indexed_db_went_bad' ? (textOf(error, 'reason') ?? name) : name,
-    cause: error,
-  });
+  const word = name === 'indexed_db_went_bad' ? (textOf(error, 'reason') ?? name) : name;
+  const meaning = meaningOf(storeTable, word);
+  if (meaning.kind === 'divide') return new DivisibleError(meaning.code);
+  return passingError('The local store did not answer as it should. It is tried again.', meaning, { cause: error });
 }
 
-function nameOf(error: unknown): string {
+/** Marks what `fetch` threw; `timedOut` when it was our timer that ended the request. */
+export function networkError(error: unknown, timedOut: boolean): RetryableError {
+  const meaning = meaningOf(networkTable, timedOut ? 'TimeoutError' : nameOf(error));
+  return passingError('The network or the server did not answer. It is tried again.', meaning, { cause: error });
+}
+
+function passingError(
+  message: string,
+  { class: errorClass, code }: Passing,
+  more: { notBeforeMs?: number; cause?: unknown },
+): RetryableError {
+  return new RetryableError(message, { class: errorClass, code, ...more });
+}
+
+function fits(rule: AnswerRule, { status, retryAfter, error }: AnswerFacts): boolean {
+  if (rule.header === 'Retry-After' && !retryAfter) return false;
+  if (rule.error !== undefined && rule.error !== error) return false;
+  return rule.statuses.some((one) => (typeof one === 'number' ? status === one : status >= one[0] && status <= one[1]));
+}
+
+function meaningOf<Meaning extends { readonly kind: string }>(table: WordTable<Meaning>, word: string): Meaning {
+  return withCode(table.rules.find(({ words }) => words.includes(word))?.meaning ?? table.others, word);
+}
+
+/** The code itself, where a line is for several. */
+function withCode<Meaning extends { readonly kind: string }>(meaning: Meaning, code: string): Meaning {
+  return 'code' in meaning && meaning.code === itself ? { ...meaning, code } : meaning;
+}
+
+/** The name of an error, where it looks like one: anything longer may hold content. */
+export function nameOf(error: unknown): string {
   return textOf(error, 'name') ?? 'Error';
 }
 

@@ -15,6 +15,11 @@ export function withJitter(delayMs: number, share: number, random: number): numb
 
 const hour = 60 * minute;
 
+/** A floor in milliseconds as it may be used: at most one hour, none where it is no number (R13). */
+export function clampFloor(notBeforeMs: number): number {
+  return Number.isNaN(notBeforeMs) ? 0 : Math.min(Math.max(notBeforeMs, 0), hour);
+}
+
 /**
  * A replaced ramp as it may be used: a hook of the app can make neither a loop without delay nor a wait without end.
  * Only the first retry may come at once.

@@ -4,8 +4,9 @@ import { DivisibleError, RetryableError, SignInRequiredError } from '../model/er
 import type { Failure } from '../model/failure.js';
 import type { DocumentAction } from '../model/handler.js';
 import type { Doc } from '../model/json.js';
-import type { DocRow, DocumentStore, WriteAnswer, WriteRow } from '../model/pouch.js';
-import { classifyRow, classOfRow, type RowVerdict } from '../retry/classify.js';
+import type { DocRow, DocumentStore, WriteAnswer } from '../model/pouch.js';
+import { classifyRow, classOfRow } from '../retry/classify.js';
+import type { RowMeaning } from '../retry/table.js';
 import { readDividing } from '../retry/divide.js';
 import type { RowState } from '../queue/stored.js';
 import type { Batch, BatchOperation } from './batch.js';
@@ -208,7 +209,7 @@ class DocumentAttempt {
   }
 
   #judge(answer: WriteAnswer, wasOpen: ReadonlySet<string>): AttemptResult {
-    let again: { verdict: RowVerdict; row: WriteRow } | undefined;
+    let again: Exclude<RowMeaning, { kind: 'failed' }> | undefined;
     for (const row of answer.rows) {
       const write = this.#writes.get(row.id);
       if (write === undefined) continue;
@@ -224,15 +225,15 @@ class DocumentAttempt {
       }
       // Surely not written: the base moves. After a passing error no one knows, and it stays.
       if (verdict.kind !== 'passing' && wasOpen.has(row.id)) this.#reopen(row.id);
-      if (again === undefined || verdict.kind === 'auth') again = { verdict, row };
+      if (again === undefined || verdict.kind === 'auth') again = verdict;
     }
-    if (again?.verdict.kind === 'auth') return this.result(new SignInRequiredError('unauthorized'));
+    if (again?.kind === 'auth') return this.result(new SignInRequiredError('unauthorized'));
     if (answer.error !== undefined) return this.result(answer.error);
     if (again === undefined) return this.result();
     return this.result(
       new RetryableError('Some documents could not be written now.', {
-        class: classOfRow(again.verdict),
-        code: again.verdict.code,
+        class: classOfRow(again),
+        code: again.code,
       }),
     );
   }
