@@ -1,4 +1,4 @@
-import { answerError, classifyAnswer } from '../retry/classify.js';
+import { actsByItself, answerError, classifyAnswer } from '../retry/classify.js';
 import { notBefore } from './retry-after.js';
 
 /** An answer of a server, read to its end. */
@@ -10,13 +10,21 @@ export interface Answer {
 
 /**
  * The JSON of an answer that did what was asked, else the error that the table has for it (`retry/table.ts`). `shape`
- * gives the value in the shape that was asked for, or undefined.
+ * gives the value in the shape that was asked for, or undefined. `rows`: it was a bulk write, whose rows count under any
+ * status that does not act by itself.
  */
-export function judge<Value>(answer: Answer, shape: (json: unknown) => Value | undefined, nowWall: number): Value {
+export function judge<Value>(
+  answer: Answer,
+  shape: (json: unknown) => Value | undefined,
+  nowWall: number,
+  rows = false,
+): Value {
   const { status } = answer;
   const notBeforeMs = notBefore(answer.header('retry-after'), answer.header('date'), nowWall);
   const json = parse(answer.text);
-  const value = status >= 200 && status < 300 && json !== undefined ? shape(json) : undefined;
+  const isSuccess = status >= 200 && status < 300;
+  const mayAnswer = isSuccess || (rows && status >= 400 && !actsByItself(status, notBeforeMs > 0));
+  const value = mayAnswer && json !== undefined ? shape(json) : undefined;
   if (value !== undefined) return value;
   const error = couchError(json);
   const body = error === undefined ? 'other' : 'couchdb-error';

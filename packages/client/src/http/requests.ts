@@ -15,6 +15,8 @@ export interface JsonRequest<Value> {
    * database is closed to them (`retry`): then everything else goes on.
    */
   readonly forbidden?: 'sign-in' | 'retry';
+  /** A bulk write: rows in that shape count whatever the status says (R7). */
+  readonly rows?: true;
   /** The answer in the shape that was asked for, or undefined when it is not. */
   readonly shape: (json: unknown) => Value | undefined;
 }
@@ -54,7 +56,11 @@ export class Requests {
       redirect: 'manual',
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
     });
-    return this.#judged(signIn, () => judge(answer, request.shape, this.#clock.wall()), request.forbidden);
+    return this.#judged(
+      signIn,
+      () => judge(answer, request.shape, this.#clock.wall(), request.rows),
+      request.forbidden,
+    );
   }
 
   /**

@@ -3,12 +3,11 @@ import { RetryableError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, RevisionRead, WriteAnswer, WriteRow } from '../model/pouch.js';
 import { writeDividing } from '../retry/divide.js';
-import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads } from '../model/rows.js';
+import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
 import type { Requests } from './requests.js';
 
 const allDocsAnswer = z.object({ rows: allDocsRows });
 const bulkGetAnswer = z.object({ results: bulkGetResults });
-const writeRows = z.array(z.looseObject({ id: z.optional(z.string()) }));
 const isRecord = z.custom<Record<string, unknown>>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
 );
@@ -121,7 +120,14 @@ export class ServerDatabase implements DocumentStore {
   }
 
   async #bulkDocs(body: { docs: readonly Doc[]; new_edits?: boolean }): Promise<readonly WriteRow[]> {
-    const rows = await this.#post('/_bulk_docs', body, (json) => parsed(writeRows, json));
+    const rows = await this.#requests.json({
+      method: 'POST',
+      url: `${this.#url}/_bulk_docs`,
+      body,
+      rows: true,
+      shape: (json) => parsed(writeRows, json),
+      forbidden: this.#forbidden,
+    });
     const known = rows.flatMap((row) => writeRow(row) ?? []);
     if (known.some((row) => !row.ok && row.error === 'unauthorized')) this.#requests.refusedByRow();
     return known;
@@ -130,24 +136,6 @@ export class ServerDatabase implements DocumentStore {
   #post<Value>(path: string, body: unknown, shape: (json: unknown) => Value | undefined): Promise<Value> {
     return this.#requests.json({ method: 'POST', url: this.#url + path, body, shape, forbidden: this.#forbidden });
   }
-}
-
-/** A row by its id; `error` where it is text, else `name` (R7). A row without an id says nothing. */
-export function writeRow(row: Record<string, unknown>): WriteRow | undefined {
-  const { id, rev } = row;
-  if (typeof id !== 'string') return undefined;
-  const error = typeof row['error'] === 'string' ? row['error'] : row['error'] === undefined ? undefined : row['name'];
-  if (error === undefined) {
-    if (typeof rev === 'string') return { id, ok: true, rev };
-    return row['ok'] === true ? { id, ok: true, rev: undefined } : undefined;
-  }
-  const reason = row['reason'] ?? row['message'];
-  return {
-    id,
-    ok: false,
-    error: typeof error === 'string' ? error : 'unknown_error',
-    reason: typeof reason === 'string' ? reason : '',
-  };
 }
 
 function parsed<Value>(schema: z.ZodMiniType<Value>, json: unknown): Value | undefined {

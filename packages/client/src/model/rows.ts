@@ -1,6 +1,6 @@
 import { z } from 'zod/mini';
 import type { Doc } from './json.js';
-import type { DocRow, RevisionRead } from './pouch.js';
+import type { DocRow, RevisionRead, WriteRow } from './pouch.js';
 
 /** A document is kept as it is, not copied: an own key of any name survives. */
 export const storedDoc = z.custom<Doc>(
@@ -37,6 +37,34 @@ export function docRowsByKey(rows: z.infer<typeof allDocsRows>): Map<string, Doc
     });
   }
   return found;
+}
+
+/** Rows of a bulk write, as CouchDB and PouchDB give them. */
+export const writeRows = z.array(
+  z.object({
+    id: z.optional(z.string()),
+    ok: z.optional(z.unknown()),
+    rev: z.optional(z.unknown()),
+    error: z.optional(z.unknown()),
+    name: z.optional(z.unknown()),
+    reason: z.optional(z.unknown()),
+    message: z.optional(z.unknown()),
+  }),
+);
+
+/**
+ * A row by its id; its word is `error` where it is text, else `name`: in PouchDB an error is `true` (R7). A row without
+ * an id, or one that says nothing, is no row.
+ */
+export function writeRow(row: z.infer<typeof writeRows>[number]): WriteRow | undefined {
+  const { id, ok, rev, error, name } = row;
+  if (id === undefined) return undefined;
+  const isError = error !== undefined && error !== null && error !== false;
+  if (!isError && typeof rev === 'string') return { id, ok: true, rev };
+  if (!isError && ok === true) return { id, ok: true, rev: undefined };
+  const word = [error, name].find((value) => typeof value === 'string') ?? (isError ? 'unknown_error' : undefined);
+  const reason = [row.reason, row.message].find((value) => typeof value === 'string') ?? '';
+  return word === undefined ? undefined : { id, ok: false, error: word, reason };
 }
 
 const revisions = z.object({ start: z.number(), ids: z.array(z.string()) });

@@ -60,6 +60,11 @@ export function classifyAnswer(facts: AnswerFacts): AnswerMeaning {
   return withCode(rule?.meaning ?? otherAnswers, String(facts.status));
 }
 
+/** Whether an answer means the same whatever its body (R7). */
+export function actsByItself(status: number, retryAfter: boolean): boolean {
+  return answerRules.some((one) => one.body === 'any' && fits(one, { status, body: 'other', retryAfter }));
+}
+
 /** What an answer of any other service means where its status says that it may pass; else the handler judges it. */
 export function classifyService(status: number, retryAfter: boolean): Passing | undefined {
   const rule = answerRules.find((one) => one.anyService === true && fits(one, { status, body: 'other', retryAfter }));

@@ -1,27 +1,11 @@
 import { z } from 'zod/mini';
 import { RetryableError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
-import type {
-  AllDocsOptions,
-  DocRow,
-  DocumentStore,
-  PouchLike,
-  RevisionRead,
-  WriteAnswer,
-  WriteRow,
-} from '../model/pouch.js';
-import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads } from '../model/rows.js';
+import type { AllDocsOptions, DocRow, DocumentStore, PouchLike, RevisionRead, WriteAnswer } from '../model/pouch.js';
+import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
 import { localStoreError } from '../retry/classify.js';
 import { writeDividing } from '../retry/divide.js';
 
-const localRow = z.looseObject({
-  id: z.optional(z.string()),
-  ok: z.optional(z.boolean()),
-  rev: z.optional(z.string()),
-  error: z.optional(z.unknown()),
-  name: z.optional(z.string()),
-  message: z.optional(z.string()),
-});
 const changesPage = z.object({
   results: z.array(z.object({ id: z.string(), changes: z.array(z.object({ rev: z.string() })) })),
   last_seq: z.union([z.number(), z.string()]),
@@ -71,9 +55,9 @@ export class LocalDatabase implements DocumentStore {
 
   write(docs: readonly Doc[]): Promise<WriteAnswer> {
     return writeDividing(docs, async (part) => {
-      const rows = z.array(localRow).safeParse(await marked(() => this.pouch.bulkDocs(part)));
+      const rows = writeRows.safeParse(await marked(() => this.pouch.bulkDocs(part)));
       if (!rows.success) throw unreadable();
-      const known = rows.data.flatMap((row) => writeRowOf(row) ?? []);
+      const known = rows.data.flatMap((row) => writeRow(row) ?? []);
       const complete = part.every((doc) => known.some((row) => row.id === doc._id));
       return complete ? { rows: known } : { rows: known, error: unreadable() };
     });
@@ -129,15 +113,6 @@ export async function marked<Value>(call: () => Promise<Value>): Promise<Value> 
   } catch (error) {
     throw localStoreError(error);
   }
-}
-
-/** A row by its id: locally an error is `true` and its word stands in `name` (R7). A row without an id says nothing. */
-function writeRowOf(row: z.infer<typeof localRow>): WriteRow | undefined {
-  const { id } = row;
-  if (id === undefined) return undefined;
-  if (row.error === undefined || row.error === false) return { id, ok: true, rev: row.rev };
-  const error = typeof row.error === 'string' ? row.error : (row.name ?? 'unknown_error');
-  return { id, ok: false, error, reason: row.message ?? '' };
 }
 
 function unreadable(): RetryableError {
