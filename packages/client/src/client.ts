@@ -268,9 +268,14 @@ class AfieldClient implements Client {
   async #change(change: () => Promise<Header>): Promise<void> {
     this.#assertOpen();
     await this.#open();
-    this.#runner.noticed([await change()]);
+    this.#noticed([await change()]);
     this.#announce();
     this.#controlChannel?.announce();
+  }
+
+  /** Only the tab that leads runs anything. */
+  #noticed(headers: readonly Header[]): void {
+    if (this.#leader) this.#runner.noticed(headers);
   }
 
   async retryRest(bulkOperationId: string): Promise<EnqueueReceipt> {
@@ -547,7 +552,7 @@ class AfieldClient implements Client {
   async #lookForChanged(): Promise<void> {
     try {
       await this.#queue.loadNew();
-      this.#runner.noticed(await this.#queue.refreshOpen());
+      this.#noticed(await this.#queue.refreshOpen());
       this.#poke();
     } catch {
       this.#environment.warn('What another tab has changed could not be read. It is looked at again in a minute.');
