@@ -513,7 +513,9 @@ class AfieldClient implements Client {
       this.#failures
         .matching({ code: 'crashed' })
         .flatMap(({ stored }) => (stored.app === appVersion ? [] : [{ failure: stored }]));
-    if (crashed().length > 0) await this.#retries.retry(crashed, undefined);
+    if (crashed().length === 0) return;
+    await this.#retries.retry(crashed, undefined);
+    this.#announce();
   }
 
   /**

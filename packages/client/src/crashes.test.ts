@@ -25,7 +25,10 @@ describe('an operation that stops the process', () => {
       // Due now or on the ramp: the clock goes on until the next batch comes, or nothing is left.
       await bed.until(async () => calls.length > at || (await isOver(client)), 30_000);
       const call = calls[at];
-      if (call === undefined) return seen;
+      if (call === undefined) {
+        await client.close();
+        return seen;
+      }
       seen.push(call.ids);
       if (!call.ids.includes('killer')) call.answer({});
       else {
@@ -186,6 +189,7 @@ describe('an operation that stops the process', () => {
       kill();
     }
     const after = bed.open();
+    await bed.until(() => isOver(after));
     expect(await bed.settled(after, id)).toMatchObject({ state: 'done-with-failures', applied: 2, failed: 1 });
     expect(await after.listFailures()).toMatchObject([{ id: 'd0001', code: 'crashed', mayHaveBeenApplied: true }]);
     expect(await bed.colours(after)).toEqual(['blue', 'red', 'blue']);

@@ -114,6 +114,10 @@ export class TestBed {
             clock.clearTimer(timer);
           },
         },
+        channel: (name, news) =>
+          this.#channel(name, () => {
+            if (isAlive) news();
+          }),
         presence: {
           visible: () => presence.visible(),
           noted: (name) => presence.noted(name),

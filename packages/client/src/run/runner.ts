@@ -136,8 +136,9 @@ export class Runner {
       }
       docs.push(...fresh, this.#recordOf(sequence, loaded, rows));
     }
-    // A batch that is not suspect yet is tried at once: most stops have nothing to do with it.
-    const { delayMs, notBeforeMs } = policy.delay(isSuspect(next) ? header.attempt : 1, 0);
+    // A batch that is not suspect yet is tried at once: most stops have nothing to do with it. So is one without its crasher.
+    const isOnTheRamp = isSuspect(next) && fresh.length === 0;
+    const { delayMs, notBeforeMs } = policy.delay(isOnTheRamp ? header.attempt : 1, 0);
     const waiting = { ...next, wait: storedWait(beginWait(clock, delayMs, notBeforeMs)) };
     const { revs, conflicts } = await queue.write([...docs, waiting]);
     if (conflicts.size > 0) return queue.refresh(sequence);
@@ -238,7 +239,9 @@ export class Runner {
   }
 
   #blocked(header: Header): BulkOperationState | 'asking' | undefined {
-    if (!this.#parts.actions.has(partAt(header, header.cursor).action)) return 'waiting-handler';
+    const { actions, stores } = this.#parts;
+    const isKnown = actions.has(partAt(header, header.cursor).action) && stores[header.target] !== undefined;
+    if (!isKnown) return 'waiting-handler';
     if (header.target !== 'server') return undefined;
     const gate = this.#parts.gate.state();
     return gate === 'open' ? undefined : gate;
