@@ -14,20 +14,20 @@ import type {
   RetryReceipt,
 } from './model/client.js';
 import type { Channel, Environment } from './model/environment.js';
-import { AfieldError, ClientClosedError } from './model/errors.js';
+import { ClientClosedError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { PouchLike } from './model/pouch.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './model/states.js';
 import { Control } from './queue/control.js';
 import { copyOf } from './queue/copy.js';
-import { checkFilter, checkRate } from './queue/failure-filter.js';
+import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
 import { newHeader } from './queue/new-header.js';
 import { Queue } from './queue/queue.js';
 import { Reports } from './queue/reports.js';
 import { checkRequest } from './queue/request.js';
 import { Retries, type Retried } from './queue/retries.js';
-import { sequenceOf, type Header, type StoredFailure } from './queue/stored.js';
+import { sequenceOf, type Header } from './queue/stored.js';
 import { actionsByName, checkOptions } from './options.js';
 import { Replication } from './replication.js';
 import { RetryPolicy } from './retry/policy.js';
@@ -70,6 +70,7 @@ class AfieldClient implements Client {
   readonly #reports: Reports;
   readonly #control: Control;
   readonly #retries: Retries;
+  readonly #failureControl: FailureControl;
   readonly #scheduler: Scheduler;
   readonly #policy: RetryPolicy;
   readonly #session: Session;
@@ -90,7 +91,7 @@ class AfieldClient implements Client {
   /** A person has paused, resumed or cancelled something in another tab. */
   #controlChannel: Channel | undefined;
   /** Calls that are under way: what they store must be answered for, also while closing. */
-  readonly #enqueuing = new Set<Promise<EnqueueReceipt>>();
+  readonly #answering = new Set<Promise<unknown>>();
   #leader = false;
   #dirty = false;
   #openFailures = 0;
@@ -121,6 +122,13 @@ class AfieldClient implements Client {
       clock,
       newId: environment.newId,
       payloadOf: (id) => this.#payloadOf(id),
+    });
+    this.#failureControl = new FailureControl({
+      failures: this.#failures,
+      retries: this.#retries,
+      actions: this.#actions,
+      breathe: environment.breathe,
+      sendAgain: (ids) => this.#replication?.sendAgain(ids) ?? Promise.resolve(),
     });
     this.#lease = environment.newId();
     this.#policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, random);
@@ -212,17 +220,22 @@ class AfieldClient implements Client {
   }
 
   enqueue(request: EnqueueRequest): Promise<EnqueueReceipt> {
-    const enqueuing = this.#enqueue(request);
+    return this.#answer(() => this.#enqueue(request));
+  }
+
+  /** Runs a call that stores something: while closing it is waited for. */
+  #answer<Value>(call: () => Promise<Value>): Promise<Value> {
+    if (this.#closing.signal.aborted) return Promise.reject(new ClientClosedError());
+    const answering = call();
     const forget = (): void => {
-      this.#enqueuing.delete(enqueuing);
+      this.#answering.delete(answering);
     };
-    this.#enqueuing.add(enqueuing);
-    enqueuing.then(forget, forget);
-    return enqueuing;
+    this.#answering.add(answering);
+    answering.then(forget, forget);
+    return answering;
   }
 
   async #enqueue(given: EnqueueRequest): Promise<EnqueueReceipt> {
-    this.#assertOpen();
     // The caller may empty its list as soon as it has called: what is queued is what was given.
     const request = copyOf(given);
     const { parts, operations } = await checkRequest(
@@ -265,12 +278,13 @@ class AfieldClient implements Client {
     return this.#change(() => this.#control.cancel(bulkOperationId));
   }
 
-  async #change(change: () => Promise<Header>): Promise<void> {
-    this.#assertOpen();
-    await this.#open();
-    this.#noticed([await change()]);
-    this.#announce();
-    this.#controlChannel?.announce();
+  #change(change: () => Promise<Header>): Promise<void> {
+    return this.#answer(async () => {
+      await this.#open();
+      this.#noticed([await change()]);
+      this.#announce();
+      this.#controlChannel?.announce();
+    });
   }
 
   /** Only the tab that leads runs anything. */
@@ -278,77 +292,47 @@ class AfieldClient implements Client {
     if (this.#leader) this.#runner.noticed(headers);
   }
 
-  async retryRest(bulkOperationId: string): Promise<EnqueueReceipt> {
-    this.#assertOpen();
-    await this.#open();
-    const receipt = await this.#retries.continueRest(bulkOperationId);
-    this.#announce();
-    return receipt;
+  retryRest(bulkOperationId: string): Promise<EnqueueReceipt> {
+    return this.#answer(async () => {
+      await this.#open();
+      const receipt = await this.#retries.continueRest(bulkOperationId);
+      this.#announce();
+      return receipt;
+    });
   }
 
-  async listFailures(filter: FailureFilter & { resolved?: boolean } = {}): Promise<readonly FailedOperation[]> {
-    const { resolved, ...rest } = filter;
-    const checked = { ...checkFilter(rest), resolved: resolved === true };
-    await this.#loadFailures();
-    return this.#failures.matching(checked).map(({ shown }) => shown);
+  listFailures(filter: FailureFilter & { resolved?: boolean } = {}): Promise<readonly FailedOperation[]> {
+    return this.#withFailures(() => this.#failureControl.list(filter));
   }
 
   async retryFailed(filter: FailureFilter = {}, options: RetryOptions = {}): Promise<RetryReceipt> {
-    checkFilter(filter);
-    checkRate(options.ratePerSecond);
-    await this.#loadFailures();
-    return this.#retry(() => this.#failures.matching(filter).map(({ stored }) => ({ failure: stored })), options);
+    return this.#retried(await this.#withFailures(() => this.#failureControl.retry(filter, options)));
   }
 
   async editAndRetry(failureId: string, operation: OperationInput, options: RetryOptions = {}): Promise<RetryReceipt> {
-    checkRate(options.ratePerSecond);
-    await this.#loadFailures();
-    const find = (): { failure: StoredFailure; action: string } => {
-      const failure = this.#failures.get(failureId);
-      if (failure === undefined || failure.resolution !== undefined) {
-        throw new AfieldError('unknown_failure', `There is no open failure ${failureId} on this device.`);
-      }
-      if (failure.action === null) {
-        throw new AfieldError('not_an_operation', 'An edit of the app was refused: edit the document itself.');
-      }
-      return { failure, action: failure.action };
-    };
-    const { action } = find();
-    const request = copyOf({ target: 'local', actions: [{ action, operations: [operation] }] });
-    const { operations } = await checkRequest(request, this.#actions, true, this.#environment.breathe);
-    const [edited] = operations;
-    if (edited === undefined) throw new AfieldError('unknown_failure', `There is no open failure ${failureId}.`);
-    return this.#retry(() => [{ failure: find().failure, edited: { action, operation: edited } }], options);
+    return this.#retried(await this.#withFailures(() => this.#failureControl.edit(failureId, operation, options)));
   }
 
   async discard(filter: FailureFilter): Promise<number> {
-    checkFilter(filter);
-    await this.#loadFailures();
-    const count = await this.#retries.discard(() => this.#failures.matching(filter).map(({ stored }) => stored));
+    const count = await this.#withFailures(() => this.#failureControl.discard(filter));
     this.#announce();
     return count;
   }
 
-  async #loadFailures(): Promise<void> {
-    this.#assertOpen();
-    await this.#open();
-    // Another tab may have changed some since they were read here.
-    await (this.#leader ? this.#failures.load() : this.#failures.reload().then(() => this.#failures.load()));
+  #withFailures<Value>(act: () => Value | Promise<Value>): Promise<Value> {
+    return this.#answer(async () => {
+      await this.#open();
+      // Only the tab that leads adds failures: any other may have read them before there were more.
+      if (!this.#leader) await this.#failures.reload();
+      await this.#failures.load();
+      return act();
+    });
   }
 
-  /** Refused documents are sent again as they are, unless the operation was edited: then a new revision follows. */
-  async #retry(choose: () => readonly Retried[], { ratePerSecond }: RetryOptions): Promise<RetryReceipt> {
-    const isSentAgain = ({ failure, edited }: Retried): boolean => failure.refused !== null && edited === undefined;
-    const again = choose().filter(isSentAgain);
-    const bulkOperations = await this.#retries.retry(() => choose().filter((one) => !isSentAgain(one)), ratePerSecond);
-    await this.#replication?.sendAgain(again.flatMap(({ failure: { id } }) => id ?? []));
+  #retried(receipt: RetryReceipt): RetryReceipt {
     this.#announce();
-    if (again.length > 0) this.#wakeUp();
-    return {
-      bulkOperations,
-      queued: bulkOperations.reduce((sum, { total }) => sum + total, 0),
-      sentAgain: again.length,
-    };
+    if (receipt.sentAgain > 0) this.#wakeUp();
+    return receipt;
   }
 
   start(): Promise<void> {
@@ -379,7 +363,7 @@ class AfieldClient implements Client {
     this.#scheduler.close();
     this.#unsubscribe?.();
     await this.#opening?.catch(() => undefined);
-    await Promise.allSettled(this.#enqueuing);
+    await Promise.allSettled(this.#answering);
     this.#channel?.close();
     this.#controlChannel?.close();
     await this.#leading?.catch(() => undefined);

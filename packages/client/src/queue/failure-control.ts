@@ -1,0 +1,86 @@
+import type { FailureFilter, OperationInput, RetryOptions, RetryReceipt } from '../model/client.js';
+import { AfieldError } from '../model/errors.js';
+import type { AnyAction } from '../model/handler.js';
+import type { FailedOperation } from '../model/states.js';
+import { copyOf } from './copy.js';
+import { checkFilter, checkRate } from './failure-filter.js';
+import type { Failures } from './failures.js';
+import { checkRequest } from './request.js';
+import type { Retried, Retries } from './retries.js';
+import type { StoredFailure } from './stored.js';
+
+/** What a person does with failed operations: list, retry, edit and retry, discard (R19). Needs loaded failures. */
+export class FailureControl {
+  readonly #failures: Failures;
+  readonly #retries: Retries;
+  readonly #actions: ReadonlyMap<string, AnyAction>;
+  readonly #breathe: () => Promise<void>;
+  readonly #sendAgain: (ids: readonly string[]) => Promise<void>;
+
+  constructor(parts: {
+    failures: Failures;
+    retries: Retries;
+    actions: ReadonlyMap<string, AnyAction>;
+    breathe: () => Promise<void>;
+    /** Sends documents once more that the server has refused. */
+    sendAgain: (ids: readonly string[]) => Promise<void>;
+  }) {
+    this.#failures = parts.failures;
+    this.#retries = parts.retries;
+    this.#actions = parts.actions;
+    this.#breathe = parts.breathe;
+    this.#sendAgain = parts.sendAgain;
+  }
+
+  list({ resolved, ...filter }: FailureFilter & { readonly resolved?: boolean }): readonly FailedOperation[] {
+    checkFilter(filter);
+    return this.#failures.matching({ ...filter, resolved: resolved === true }).map(({ shown }) => shown);
+  }
+
+  retry(filter: FailureFilter, options: RetryOptions): Promise<RetryReceipt> {
+    return this.#retry(() => this.#open(filter).map((failure) => ({ failure })), options);
+  }
+
+  async edit(failureId: string, operation: OperationInput, options: RetryOptions): Promise<RetryReceipt> {
+    const { action } = this.#operation(failureId);
+    const request = copyOf({ target: 'local', actions: [{ action, operations: [operation] }] });
+    const { operations } = await checkRequest(request, this.#actions, true, this.#breathe);
+    return this.#retry(() => {
+      const { failure } = this.#operation(failureId);
+      return operations.map((edited) => ({ failure, edited: { action, operation: edited } }));
+    }, options);
+  }
+
+  discard(filter: FailureFilter): Promise<number> {
+    return this.#retries.discard(() => this.#open(filter));
+  }
+
+  /** Refused documents are sent again as they are, unless the operation was edited: then a new revision follows. */
+  async #retry(choose: () => readonly Retried[], { ratePerSecond }: RetryOptions): Promise<RetryReceipt> {
+    checkRate(ratePerSecond);
+    const isSentAgain = ({ failure, edited }: Retried): boolean => failure.refused !== null && edited === undefined;
+    const again = choose().filter(isSentAgain);
+    const bulkOperations = await this.#retries.retry(() => choose().filter((one) => !isSentAgain(one)), ratePerSecond);
+    await this.#sendAgain(again.flatMap(({ failure: { id } }) => id ?? []));
+    return {
+      bulkOperations,
+      queued: bulkOperations.reduce((sum, { total }) => sum + total, 0),
+      sentAgain: again.length,
+    };
+  }
+
+  #open(filter: FailureFilter): StoredFailure[] {
+    return this.#failures.matching(checkFilter(filter)).map(({ stored }) => stored);
+  }
+
+  #operation(failureId: string): { failure: StoredFailure; action: string } {
+    const failure = this.#failures.get(failureId);
+    if (failure === undefined || failure.resolution !== undefined) {
+      throw new AfieldError('unknown_failure', `There is no open failure ${failureId} on this device.`);
+    }
+    if (failure.action === null) {
+      throw new AfieldError('not_an_operation', 'An edit of the app was refused: edit the document itself.');
+    }
+    return { failure, action: failure.action };
+  }
+}
