@@ -1,7 +1,7 @@
 import type { Clock, PouchConstructor } from '@afield/client';
 import { endsLike, Rules, type Turn } from './rules.js';
 import { StoreFaults, type StoreFault } from './store-faults.js';
-import { watchedPouch, type StoreCall } from './watched-pouch.js';
+import { watchedPouch, type WatchedCall } from './watched-pouch.js';
 
 /** Which calls a rule is about; every part may be left out. Calls that PouchDB makes on itself are never met. */
 export interface StoreCondition extends Turn {
@@ -75,7 +75,7 @@ export function faultyStore(
   };
 }
 
-function isAbout({ call: wanted, database, id }: StoreCondition, call: StoreCall): boolean {
+function isAbout({ call: wanted, database, id }: StoreCondition, call: WatchedCall): boolean {
   if (wanted !== undefined && wanted !== call.kind && wanted !== call.method) return false;
   if (database !== undefined && !endsLike(call.database, database)) return false;
   return id === undefined || call.ids.includes(id);

@@ -14,6 +14,17 @@ export {
   type SeenFetch,
 } from './faulty-fetch.js';
 export { faultyStore, type FaultyStore, type SeenCall, type StoreCondition, type StoreRule } from './faulty-store.js';
+export { FakeDevice, NothingHappensError, type FakeDeviceOptions } from './fake-device.js';
+export { FakeProcess, type ProcessHooks, type ProcessParts, type ProcessRequest } from './fake-process.js';
+export {
+  crashPoints,
+  CrashPointError,
+  type CrashOptions,
+  type CrashPoint,
+  type CrashProcess,
+  type CrashReport,
+} from './crash-points.js';
+export type { WatchedCall } from './watched-pouch.js';
 export type { StoreError, StoreFault } from './store-faults.js';
 export type { Turn } from './rules.js';
 export { CaseFileError } from './cases/case-file-error.js';

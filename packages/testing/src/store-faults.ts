@@ -1,6 +1,6 @@
 import type { Clock } from '@afield/client';
 import { setOwn } from './cases/json.js';
-import type { StoreCall } from './watched-pouch.js';
+import type { WatchedCall } from './watched-pouch.js';
 
 /**
  * An error of a store, as data. With `domException` a real DOMException; else an Error with exactly these fields, as
@@ -50,7 +50,7 @@ export class StoreFaults {
   constructor(private readonly clock: Pick<Clock, 'setTimer'> | undefined) {}
 
   /** `faultOf` is asked only when the call reaches the store: a dead handle comes first. */
-  around<T>(call: StoreCall, run: Run<T>, faultOf: () => StoreFault | undefined): Promise<T> {
+  around<T>(call: WatchedCall, run: Run<T>, faultOf: () => StoreFault | undefined): Promise<T> {
     if (call.method === 'close') {
       this.#dead.delete(call.database);
       return run();
@@ -61,7 +61,7 @@ export class StoreFaults {
     return fault === undefined ? run() : this.#happen(fault, call, run);
   }
 
-  async #happen<T>(fault: StoreFault, call: StoreCall, run: Run<T>): Promise<T> {
+  async #happen<T>(fault: StoreFault, call: WatchedCall, run: Run<T>): Promise<T> {
     switch (fault.type) {
       case 'reject':
         if (fault.commit === true) await run();
@@ -111,7 +111,7 @@ export function errorOf({ domException, ...fields }: StoreError): Error {
 
 async function refuseRows<T>(
   fault: Extract<StoreFault, { type: 'refuse-rows' }>,
-  call: StoreCall,
+  call: WatchedCall,
   run: Run<T>,
 ): Promise<T> {
   const idOf = (doc: object): unknown => (doc as { _id?: unknown })._id;

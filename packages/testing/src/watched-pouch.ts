@@ -3,7 +3,7 @@ import type { PouchConstructor, PouchLike, PouchReplication } from '@afield/clie
 import { isObject } from './cases/json.js';
 
 /** One call on a local database, as the client made it. */
-export interface StoreCall {
+export interface WatchedCall {
   readonly method: string;
   readonly kind: 'read' | 'write' | 'other';
   readonly database: string;
@@ -15,11 +15,11 @@ export interface StoreCall {
 }
 
 /** Who stands between a client and its databases: counts, breaks and cuts off calls. */
-export interface StoreCalls {
+export interface WatchedCalls {
   /** Makes the call, if wanted with other documents, or something else in its place. */
-  around<T>(call: StoreCall, run: (docs?: readonly object[]) => Promise<T>): Promise<T>;
+  around<T>(call: WatchedCall, run: (docs?: readonly object[]) => Promise<T>): Promise<T>;
   /** Likewise for the calls that a replication makes by itself. Default: they are made. */
-  within?<T>(call: StoreCall, run: () => Promise<T>): Promise<T>;
+  within?<T>(call: WatchedCall, run: () => Promise<T>): Promise<T>;
   /** A pass that is not one call (a replication, a feed): counts until it ends. */
   during?(ended: PromiseLike<unknown>): void;
   /** The fetch for databases of a server. Default: PouchDB's own. */
@@ -29,7 +29,7 @@ export interface StoreCalls {
 }
 
 const methods = ['allDocs', 'bulkDocs', 'bulkGet', 'get', 'put', 'info', 'close', 'destroy', 'remove', 'post'] as const;
-const kinds: Readonly<Record<string, StoreCall['kind']>> = {
+const kinds: Readonly<Record<string, WatchedCall['kind']>> = {
   allDocs: 'read',
   bulkGet: 'read',
   get: 'read',
@@ -43,7 +43,7 @@ const kinds: Readonly<Record<string, StoreCall['kind']>> = {
 type Inside = AsyncLocalStorage<'call' | 'pass'>;
 
 /** A PouchDB constructor whose calls on local databases go through `calls`. */
-export function watchedPouch(PouchDB: PouchConstructor, calls: StoreCalls): PouchConstructor {
+export function watchedPouch(PouchDB: PouchConstructor, calls: WatchedCalls): PouchConstructor {
   const inside: Inside = new AsyncLocalStorage();
   function open(name: string, options: object = {}): PouchLike {
     if (/^https?:/.test(name)) {
@@ -67,7 +67,7 @@ export function watchedPouch(PouchDB: PouchConstructor, calls: StoreCalls): Pouc
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-function watch(real: PouchLike, name: string, calls: StoreCalls, inside: Inside): void {
+function watch(real: PouchLike, name: string, calls: WatchedCalls, inside: Inside): void {
   const target = real as unknown as Record<string, Method>;
   for (const method of methods) {
     const original = target[method];
@@ -78,7 +78,7 @@ function watch(real: PouchLike, name: string, calls: StoreCalls, inside: Inside)
       if (within === 'call' || typeof args.at(-1) === 'function') return original.apply(this, args);
       const run = (docs?: readonly object[]): Promise<unknown> =>
         inside.run('call', () => original.apply(this, withDocs(args, docs)) as Promise<unknown>);
-      const call = storeCall(method, name, args);
+      const call = watchedCall(method, name, args);
       if (within === undefined) return calls.around(call, run);
       return calls.within === undefined ? original.apply(this, args) : calls.within(call, run);
     };
@@ -89,13 +89,13 @@ function watch(real: PouchLike, name: string, calls: StoreCalls, inside: Inside)
     const isLive = isObject(args[0]) && args[0]['live'] === true;
     const isOwn = inside.getStore() === undefined;
     const feed = changes.apply(this, args);
-    if (isOwn && !isLive) answerThrough(feed, storeCall('changes', name, args), calls);
+    if (isOwn && !isLive) answerThrough(feed, watchedCall('changes', name, args), calls);
     return feed;
   };
 }
 
 /** The promise of a feed that ends goes through `calls` as one call; its events are left alone. */
-function answerThrough(feed: unknown, call: StoreCall, calls: StoreCalls): void {
+function answerThrough(feed: unknown, call: WatchedCall, calls: WatchedCalls): void {
   const ended = feed as PromiseLike<unknown> & { catch?: unknown };
   const original = ended.then.bind(ended);
   const settled = new Promise((resolve, reject) => void original(resolve, reject));
@@ -112,7 +112,7 @@ function withDocs(args: readonly unknown[], docs: readonly object[] | undefined)
   return [isObject(first) && Array.isArray(first['docs']) ? { ...first, docs } : docs, ...rest];
 }
 
-function storeCall(method: string, database: string, args: readonly unknown[]): StoreCall {
+function watchedCall(method: string, database: string, args: readonly unknown[]): WatchedCall {
   const first = args[0];
   const given = isObject(args[1]) ? args[1] : {};
   const written = method === 'bulkDocs' ? listOf(first, 'docs') : method === 'put' ? [first] : [];

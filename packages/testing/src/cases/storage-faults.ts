@@ -1,6 +1,6 @@
 import type { FakeClock } from '../fake-clock.js';
 import { StoreFaults, type StoreError, type StoreFault } from '../store-faults.js';
-import type { StoreCall } from '../watched-pouch.js';
+import type { WatchedCall } from '../watched-pouch.js';
 import type { FaultBook } from './fault-book.js';
 import type { StorageFault } from './schema.js';
 
@@ -23,11 +23,11 @@ export class StorageFaults {
     this.#happening = new StoreFaults(options.clock);
   }
 
-  around<T>(call: StoreCall, run: () => Promise<T>): Promise<T> {
+  around<T>(call: WatchedCall, run: () => Promise<T>): Promise<T> {
     return this.#happening.around(call, run, () => this.#faultOf(call));
   }
 
-  #faultOf(call: StoreCall): StoreFault | undefined {
+  #faultOf(call: WatchedCall): StoreFault | undefined {
     for (const fault of this.options.faults.of('storage')) {
       if (!this.#concerns(fault, call)) continue;
       const now = this.options.faults.occurs(fault);
@@ -51,7 +51,7 @@ export class StorageFaults {
     };
   }
 
-  #concerns(fault: StorageFault, call: StoreCall): boolean {
+  #concerns(fault: StorageFault, call: WatchedCall): boolean {
     const { call: wanted, db, batch, point } = fault.when;
     if (point !== undefined || call.kind === 'other') return false;
     if (wanted === 'bulkDocs' ? call.method !== 'bulkDocs' : wanted !== undefined && wanted !== call.kind) return false;

@@ -1,0 +1,131 @@
+import type { PouchConstructor, PouchLike } from '@afield/client';
+import { MemoryPouch } from './cases/memory-pouch.js';
+import { FakeChannels } from './fake-channels.js';
+import { FakeClock } from './fake-clock.js';
+import { FakeConnectivity } from './fake-connectivity.js';
+import { FakeLocks } from './fake-locks.js';
+import { FakePresence } from './fake-presence.js';
+import { FakeProcess, type ProcessHooks } from './fake-process.js';
+import { faultyFetch, type FaultyFetch } from './faulty-fetch.js';
+import { faultyStore, type FaultyStore } from './faulty-store.js';
+import { InFlight } from './in-flight.js';
+import { watchedPouch } from './watched-pouch.js';
+import { wholeAnswer } from './whole-answer.js';
+
+export interface FakeDeviceOptions {
+  /** Where its databases live. Default: `MemoryPouch`. */
+  readonly PouchDB?: PouchConstructor;
+  /** The network beyond the device. Default: the `fetch` of the system. */
+  readonly fetch?: typeof fetch;
+  /** The wall clock at the start, milliseconds since 1970. */
+  readonly startAt?: number;
+}
+
+/** What was waited for did not come, although all the time was given that it may take. */
+export class NothingHappensError extends Error {
+  readonly code = 'nothing_happens';
+  constructor(why: string) {
+    super(`What the test waits for does not come: ${why}.`);
+    this.name = 'NothingHappensError';
+  }
+}
+
+let devices = 0;
+
+/**
+ * A device in a test: its databases, clock, locks and network, with a switchboard of faults for each. Nothing in it
+ * sleeps: time goes on when the test says so, and after each step the device comes to rest.
+ */
+export class FakeDevice {
+  readonly inFlight = new InFlight();
+  readonly clock: FakeClock;
+  readonly connectivity = new FakeConnectivity();
+  readonly presence = new FakePresence();
+  readonly locks = new FakeLocks();
+  readonly channels = new FakeChannels();
+  /** Faults of its databases. */
+  readonly store: FaultyStore;
+  /** Faults of its network. */
+  readonly network: FaultyFetch;
+  readonly #databases = new Set<string>();
+  readonly #processes: FakeProcess[] = [];
+  readonly #PouchDB: PouchConstructor;
+  #ids = 0;
+  #seed = 1;
+
+  constructor({ PouchDB = MemoryPouch, fetch = globalThis.fetch, startAt }: FakeDeviceOptions = {}) {
+    devices += 1;
+    const { inFlight } = this;
+    this.clock = new FakeClock(() => inFlight.rest(), startAt);
+    this.#PouchDB = named(PouchDB, `device${String(devices)}-`, this.#databases);
+    const tracked = watchedPouch(this.#PouchDB, {
+      around: (_call, run) => inFlight.track(() => run()),
+    });
+    this.store = faultyStore(tracked, [], { clock: this.clock });
+    this.network = faultyFetch((input, init) => inFlight.track(() => wholeAnswer(fetch(input, init))), [], {
+      clock: this.clock,
+    });
+  }
+
+  /** A new tab. What `createClient` needs of it: `PouchDB` and `environment`. */
+  process(hooks: ProcessHooks = {}): FakeProcess {
+    const process = new FakeProcess({
+      clock: this.clock,
+      inFlight: this.inFlight,
+      locks: this.locks.tab(),
+      channels: this.channels,
+      connectivity: this.connectivity,
+      presence: this.presence,
+      PouchDB: this.store.PouchDB,
+      fetch: this.network.fetch,
+      random: () => (this.#seed = (this.#seed * 16_807) % 2_147_483_647) / 2_147_483_647,
+      newId: () => `id-${String((this.#ids += 1))}`,
+      hooks,
+    });
+    this.#processes.push(process);
+    return process;
+  }
+
+  /** One of its databases, past all faults and kills: to write and read what a test needs. */
+  database(name: string): PouchLike {
+    return new this.#PouchDB(name);
+  }
+
+  /**
+   * Lets time go on, from timer to timer, until the promise settles; answers with what it brings.
+   * Throws `NothingHappensError` when no timer is left, or after `withinMs` of its time (default: an hour).
+   */
+  async until<T>(promise: Promise<T>, withinMs = 3_600_000): Promise<T> {
+    let settled = false;
+    const note = (): void => void (settled = true);
+    promise.then(note, note);
+    const end = this.clock.monotonic() + withinMs;
+    for (;;) {
+      await this.clock.advance(0);
+      if (settled) return promise;
+      const next = this.clock.nextTimerAt;
+      if (next === undefined) throw new NothingHappensError('nothing is under way, and no timer waits');
+      if (next > end) throw new NothingHappensError(`${String(withinMs)} ms of its time have passed`);
+      await this.clock.advance(Math.max(0, next - this.clock.monotonic()));
+    }
+  }
+
+  /** Kills its processes and removes its databases. */
+  async dispose(): Promise<void> {
+    for (const process of this.#processes) process.kill();
+    await this.inFlight.rest();
+    for (const name of this.#databases) await this.database(name).destroy();
+  }
+}
+
+/** Databases of one device have names of their own, and are remembered. */
+function named(PouchDB: PouchConstructor, prefix: string, names: Set<string>): PouchConstructor {
+  function NamedPouch(name: string, options?: object): PouchLike {
+    if (/^https?:/.test(name)) return new PouchDB(name, options);
+    names.add(name);
+    return new PouchDB(`${prefix}${name}`, options);
+  }
+  return Object.assign(NamedPouch, {
+    replicate: (source: PouchLike, target: PouchLike, options?: object) => PouchDB.replicate(source, target, options),
+  }) as unknown as PouchConstructor;
+}
