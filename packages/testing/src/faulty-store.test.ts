@@ -1,4 +1,4 @@
-import type { PouchLike } from '@afield/client';
+import type { PouchConstructor, PouchLike } from '@afield/client';
 import { describe, expect, it } from 'vitest';
 import { MemoryPouch } from './cases/memory-pouch.js';
 import { FakeClock } from './fake-clock.js';
@@ -133,5 +133,24 @@ describe('faultyStore', () => {
     await expect(queue.info()).rejects.toMatchObject({ name: 'Queue' });
     store.enabled = false;
     expect(await Promise.resolve(db.changes({ since: 0 }))).toMatchObject({ results: [{ id: 'a' }] });
+  });
+
+  it('meets the calls of whoever hears of a change in the middle of a write, too', async () => {
+    const listeners: (() => void)[] = [];
+    // PouchDB may tell of a change at once, or later: this one does it at once.
+    class Pouch {
+      put = async (): Promise<void> => Promise.resolve(listeners.forEach((listener) => listener()));
+      get = async (): Promise<string> => Promise.resolve('not met');
+      changes = (): unknown => ({ on: (_event: string, listener: () => void) => listeners.push(listener) });
+    }
+    const store = faultyStore(Pouch as unknown as PouchConstructor, [
+      { when: { call: 'get' }, do: { type: 'reject', error: { name: 'Met' } } },
+    ]);
+    const db = new store.PouchDB('one');
+    const heard = new Promise<unknown>((resolve) => {
+      db.changes({ live: true }).on('change', () => void db.get('a').then(resolve, resolve));
+    });
+    await db.put({ _id: 'a' });
+    expect(await heard).toMatchObject({ name: 'Met' });
   });
 });

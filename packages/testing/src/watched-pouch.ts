@@ -39,23 +39,40 @@ const kinds: Readonly<Record<string, WatchedCall['kind']>> = {
   remove: 'write',
 };
 
-/** What a call is part of: of another call on the same database, or of a replication. */
-type Inside = AsyncLocalStorage<'call' | 'pass'>;
+/** What a call is part of, as one wrapper sees it: of another call on the same database, or of a replication. */
+interface Part {
+  readonly of: 'call' | 'pass';
+  readonly wrapper: WatchedCalls;
+  readonly outer: Part | undefined;
+}
+
+/* One for all wrappers: each AsyncLocalStorage makes every promise of the process slower, for as long as it lives. */
+const parts = new AsyncLocalStorage<Part | undefined>();
+
+function partOf(wrapper: WatchedCalls): Part['of'] | undefined {
+  let part = parts.getStore();
+  while (part !== undefined && part.wrapper !== wrapper) part = part.outer;
+  return part?.of;
+}
+
+function runAs<T>(of: Part['of'], wrapper: WatchedCalls, run: () => T): T {
+  return parts.run({ of, wrapper, outer: parts.getStore() }, run);
+}
 
 /** A PouchDB constructor whose calls on local databases go through `calls`. */
 export function watchedPouch(PouchDB: PouchConstructor, calls: WatchedCalls): PouchConstructor {
-  const inside: Inside = new AsyncLocalStorage();
   function open(name: string, options: object = {}): PouchLike {
     if (/^https?:/.test(name)) {
       return new PouchDB(name, calls.fetch === undefined ? options : { fetch: calls.fetch, ...options });
     }
     const real = new PouchDB(name, { ...options, ...calls.options });
-    watch(real, name, calls, inside);
+    watch(real, name, calls);
     return real;
   }
   function replicate(source: PouchLike, target: PouchLike, options?: object): PouchReplication {
-    const pass = inside.run('pass', () => PouchDB.replicate(source, target, options));
+    const pass = runAs('pass', calls, () => PouchDB.replicate(source, target, options));
     if (!isObject(options) || options['live'] !== true) calls.during?.(pass);
+    listensOutside(pass);
     return pass;
   }
   // A function that returns an object is a constructor whose `new` gives that object.
@@ -67,17 +84,17 @@ export function watchedPouch(PouchDB: PouchConstructor, calls: WatchedCalls): Po
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
-function watch(real: PouchLike, name: string, calls: WatchedCalls, inside: Inside): void {
+function watch(real: PouchLike, name: string, calls: WatchedCalls): void {
   const target = real as unknown as Record<string, Method>;
   for (const method of methods) {
     const original = target[method];
     if (original === undefined) continue;
     target[method] = function watched(this: unknown, ...args: unknown[]): unknown {
-      const within = inside.getStore();
+      const within = partOf(calls);
       // Calls that PouchDB makes on itself are part of the client's call.
       if (within === 'call' || typeof args.at(-1) === 'function') return original.apply(this, args);
       const run = (docs?: readonly object[]): Promise<unknown> =>
-        inside.run('call', () => original.apply(this, withDocs(args, docs)) as Promise<unknown>);
+        runAs('call', calls, () => original.apply(this, withDocs(args, docs)) as Promise<unknown>);
       const call = watchedCall(method, name, args);
       if (within === undefined) return calls.around(call, run);
       return calls.within === undefined ? original.apply(this, args) : calls.within(call, run);
@@ -87,11 +104,19 @@ function watch(real: PouchLike, name: string, calls: WatchedCalls, inside: Insid
   if (changes === undefined) return;
   target['changes'] = function watched(this: unknown, ...args: unknown[]): unknown {
     const isLive = isObject(args[0]) && args[0]['live'] === true;
-    const isOwn = inside.getStore() === undefined;
+    const isOwn = partOf(calls) === undefined;
     const feed = changes.apply(this, args);
+    if (isOwn) listensOutside(feed);
     if (isOwn && !isLive) answerThrough(feed, watchedCall('changes', name, args), calls);
     return feed;
   };
+}
+
+/** Whoever listens to a feed is no part of the call that made the news: its own calls are met like all others. */
+function listensOutside(feed: unknown): void {
+  const emitter = feed as { on: (event: string, listener: (...news: unknown[]) => void) => unknown };
+  const on = emitter.on.bind(emitter);
+  emitter.on = (event, listener) => on(event, (...news) => parts.run(undefined, () => listener(...news)));
 }
 
 /** The promise of a feed that ends goes through `calls` as one call; its events are left alone. */
