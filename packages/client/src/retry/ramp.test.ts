@@ -48,6 +48,14 @@ describe('the ramp', () => {
     expect(policy.delay(3, 0).delayMs).toBe(120_000);
   });
 
+  it('R2 R14 a retry that an event causes is spread over one second, and not at all without jitter', () => {
+    const spread = (jitter: number, random: number): number => new RetryPolicy(rampOfR2, jitter, () => random).spread();
+    expect(spread(0.2, 0)).toBe(0);
+    expect(spread(0.2, 0.5)).toBe(500);
+    expect(spread(0.2, 0.999999)).toBe(1000);
+    expect(spread(0, 0.5)).toBe(0);
+  });
+
   it('R13 is never before what the server asked for', () => {
     const policy = new RetryPolicy(rampOfR2, 0, () => 0);
     expect(policy.delay(1, 120_000)).toEqual({ delayMs: 120_000, notBeforeMs: 120_000 });

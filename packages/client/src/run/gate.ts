@@ -70,5 +70,7 @@ export class Gate {
   /** The network did not answer: the next probe is due in five minutes. */
   failed(): void {
     this.#probing = false;
+    // From now on, not from the end of the ramp: the two would add up to ten minutes.
+    if (!this.#connectivity.online()) this.#waitForProbe();
   }
 }
