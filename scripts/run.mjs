@@ -31,14 +31,16 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 
 /**
  * Runs a command in the workspace and answers its exit code. Its output goes to our stderr unless `quiet`: then it is
- * shown only when it failed.
+ * shown only when it failed, and not even then when `silent`. After `timeoutMs` it is killed, which is a failure.
  */
-export function run([command, ...args], { quiet = false, env = {}, cwd = root } = {}) {
+export function run([command, ...args], { quiet = false, silent = false, timeoutMs, env = {}, cwd = root } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, {
       cwd,
       env: childEnvironment(env),
-      stdio: ['ignore', quiet ? 'pipe' : 2, quiet ? 'pipe' : 2],
+      stdio: ['ignore', ...Array(2).fill(silent ? 'ignore' : quiet ? 'pipe' : 2)],
+      timeout: timeoutMs,
+      killSignal: 'SIGKILL',
     });
     children.add(child);
     const output = [];

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /*
- * npm run test:spec [-- R|O|B|S|V …]: runs the unit tests and prints, for each line of the specification, the tests whose
+ * npm run test:spec [-- R|R8 …]: runs the unit tests and prints, for each line of the specification, the tests whose
  * titles carry its number. Lines without a test are said so. Exit code 1 when a test of a chosen line failed.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -9,29 +9,20 @@ import { join } from 'node:path';
 import { installPackages } from './install.mjs';
 import { checkTypes } from './build.mjs';
 import { command, root, run, StepError } from './run.mjs';
-
-/** How many lines each part of the specification has. */
-const parts = { R: 19, O: 9, B: 8, S: 12, V: 3 };
+import { carries, chosenLines } from './spec-lines.mjs';
 
 await command(async () => {
-  const chosen = process.argv.slice(2).filter((argument) => argument !== '--');
-  const unknown = chosen.find((part) => !Object.hasOwn(parts, part));
-  if (unknown !== undefined)
-    throw new StepError(`There is no part ${unknown}. Parts: ${Object.keys(parts).join(', ')}`);
+  const lines = chosenLines(process.argv.slice(2));
   await installPackages();
   if ((await checkTypes()) !== 0) throw new StepError('The packages do not compile');
   const tests = await runTests();
   let failed = 0;
-  for (const [part, count] of Object.entries(parts)) {
-    if (chosen.length > 0 && !chosen.includes(part)) continue;
-    for (let number = 1; number <= count; number++) {
-      const line = `${part}${number}`;
-      const found = tests.filter(({ title }) => new RegExp(`\\b${line}\\b`).test(title));
-      process.stdout.write(found.length === 0 ? `${line}: no test yet\n` : `${line}\n`);
-      for (const { title, isGreen } of found) {
-        if (!isGreen) failed++;
-        process.stdout.write(`  ${isGreen ? 'green' : 'RED  '} ${title}\n`);
-      }
+  for (const line of lines) {
+    const found = tests.filter(({ title }) => carries(title, line));
+    process.stdout.write(found.length === 0 ? `${line}: no test yet\n` : `${line}\n`);
+    for (const { title, isGreen } of found) {
+      if (!isGreen) failed++;
+      process.stdout.write(`  ${isGreen ? 'green' : 'RED  '} ${title}\n`);
     }
   }
   return failed === 0 ? 0 : 1;
