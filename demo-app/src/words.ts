@@ -16,6 +16,7 @@ export interface Words {
 
 const states: Record<BulkOperationState, Words> = {
   queued: { text: 'Waits for its turn', mood: 'waiting' },
+  planning: { text: 'Works out what has to change', mood: 'busy' },
   running: { text: 'Working on it', mood: 'busy' },
   'waiting-retry': { text: 'That did not work. It will be tried again', mood: 'waiting' },
   'waiting-auth': { text: 'Please sign in again, then it goes on', mood: 'bad' },

@@ -6,35 +6,40 @@ import { Session } from './http/session.js';
 import type {
   Client,
   ClientOptions,
+  DryRun,
   EnqueueReceipt,
   EnqueueRequest,
   FailureFilter,
   OperationInput,
+  PlanRequest,
   RetryOptions,
   RetryReceipt,
 } from './model/client.js';
 import type { Channel, Environment } from './model/environment.js';
 import { ClientClosedError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
+import type { AnyPlan } from './model/plan.js';
 import type { PouchLike } from './model/pouch.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './model/states.js';
 import { Control } from './queue/control.js';
-import { copyOf } from './queue/copy.js';
+import { copyOf, planCopyOf } from './queue/copy.js';
 import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
 import { newHeader } from './queue/new-header.js';
+import { checkPlanRequest, isPlanRequest } from './queue/plan-request.js';
 import { Queue } from './queue/queue.js';
 import { Reports } from './queue/reports.js';
 import { checkRequest } from './queue/request.js';
 import { Retries, type Retried } from './queue/retries.js';
 import { sequenceOf, type Header } from './queue/stored.js';
-import { actionsByName, checkOptions } from './options.js';
+import { actionsByName, checkOptions, plansByName } from './options.js';
 import { Replication } from './replication.js';
 import { RetryPolicy } from './retry/policy.js';
 import { rampOfR2 } from './retry/ramp.js';
 import { Scheduler } from './retry/scheduler.js';
 import { beginWait } from './retry/wait.js';
 import { Gate } from './run/gate.js';
+import { Planning } from './run/planning.js';
 import { Runner } from './run/runner.js';
 import { bulkOperationStatus, clientStatus, noTransfer } from './status.js';
 import { LocalDatabase } from './store/local-database.js';
@@ -60,6 +65,7 @@ class AfieldClient implements Client {
   readonly #options: ClientOptions;
   readonly #environment: Environment;
   readonly #actions: ReadonlyMap<string, AnyAction>;
+  readonly #plans: ReadonlyMap<string, AnyPlan>;
   readonly #closing = new AbortController();
   readonly #tab: string;
   readonly #lease: string;
@@ -76,6 +82,7 @@ class AfieldClient implements Client {
   readonly #session: Session;
   readonly #requests: Requests;
   readonly #gate: Gate;
+  readonly #planning: Planning;
   readonly #runner: Runner;
   readonly #replication: Replication | undefined;
   readonly #bulkOperations: BehaviorSubject<readonly BulkOperationStatus[]>;
@@ -102,6 +109,7 @@ class AfieldClient implements Client {
     const { clock, random } = environment;
     this.#environment = environment;
     this.#actions = actionsByName(options.actions);
+    this.#plans = plansByName(options.plans ?? []);
     this.#tab = environment.newId();
     this.#queueStore = new LocalDatabase(() => new options.PouchDB(`${options.name}-afield-queue`));
     this.#documentStore = new LocalDatabase(() => new options.PouchDB(options.documents ?? options.name));
@@ -153,15 +161,26 @@ class AfieldClient implements Client {
       server: options.server,
     });
     const local = this.#documentStore;
+    const server = options.server === undefined ? undefined : new ServerDatabase(options.server, requests);
+    const handlerFetch: typeof fetch = (input, init) => requests.handlerFetch(input, init);
+    this.#planning = new Planning({
+      queue: this.#queue,
+      plans: this.#plans,
+      actions: this.#actions,
+      readers: { local, server },
+      handlerFetch,
+      clock,
+      closed: this.#closing.signal,
+      breathe: environment.breathe,
+      newPayload: () => this.#payloadOf(environment.newId()),
+    });
     this.#runner = new Runner({
       queue: this.#queue,
       failures: this.#failures,
       retries: this.#retries,
       actions: this.#actions,
-      stores: {
-        local,
-        server: options.server === undefined ? undefined : new ServerDatabase(options.server, requests),
-      },
+      planning: this.#planning,
+      stores: { local, server },
       scheduler: this.#scheduler,
       policy: this.#policy,
       clock,
@@ -170,7 +189,7 @@ class AfieldClient implements Client {
       otherRunnerMs: (options.requestTimeoutS ?? 60) * 2000,
       appVersion: options.appVersion,
       lease: this.#lease,
-      handlerFetch: (input, init) => requests.handlerFetch(input, init),
+      handlerFetch,
       closed: this.#closing.signal,
       changed,
       wrote: (target) => {
@@ -219,8 +238,8 @@ class AfieldClient implements Client {
     return this.#open();
   }
 
-  enqueue(request: EnqueueRequest): Promise<EnqueueReceipt> {
-    return this.#answer(() => this.#enqueue(request));
+  enqueue(request: EnqueueRequest | PlanRequest): Promise<EnqueueReceipt> {
+    return this.#answer(() => (isPlanRequest(request) ? this.#enqueuePlan(request) : this.#enqueue(request)));
   }
 
   /** Runs a call that stores something: while closing it is waited for. */
@@ -264,6 +283,38 @@ class AfieldClient implements Client {
     );
     this.#announce();
     return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: header.total };
+  }
+
+  async #enqueuePlan(given: PlanRequest): Promise<EnqueueReceipt> {
+    this.#assertOpen();
+    const asked = planCopyOf(given);
+    const { plan, request, subjects } = await checkPlanRequest(asked, this.#plans, this.#options.server !== undefined);
+    await this.#open();
+    const { newId, clock } = this.#environment;
+    const id = newId();
+    const made = newHeader(
+      {
+        id,
+        key: asked.key ?? newId(),
+        target: asked.target,
+        ...(asked.lane === undefined ? {} : { lane: asked.lane }),
+        parts: [],
+        payload: this.#payloadOf(id),
+        queuedAt: clock.wall(),
+      },
+      [],
+    );
+    const named = { name: plan.name, request: `q:${this.#tab}:${id}`, planned: false };
+    const header = await this.#queue.appendPlan({ ...made, plan: named }, request, subjects);
+    this.#announce();
+    return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: 0 };
+  }
+
+  async dryRun(given: PlanRequest): Promise<DryRun> {
+    this.#assertOpen();
+    const asked = planCopyOf(given);
+    const { plan, request } = await checkPlanRequest(asked, this.#plans, this.#options.server !== undefined);
+    return this.#planning.dryRun(plan, request, asked.target);
   }
 
   pause(bulkOperationId: string): Promise<void> {

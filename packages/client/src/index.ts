@@ -1,5 +1,6 @@
 export { createClient } from './client.js';
 export { defineDocumentAction, defineAction } from './actions/define.js';
+export { definePlan } from './actions/plan.js';
 export { deleteAction } from './actions/delete.js';
 export { sameJson } from './model/same-json.js';
 export { rampOfR2 } from './retry/ramp.js';
@@ -29,10 +30,12 @@ export type {
   Client,
   ClientOptions,
   Credentials,
+  DryRun,
   EnqueueReceipt,
   EnqueueRequest,
   FailureFilter,
   OperationInput,
+  PlanRequest,
   RetryOptions,
   RetryReceipt,
 } from './model/client.js';
@@ -45,6 +48,7 @@ export type {
   HandlerResult,
   OperationOf,
 } from './model/handler.js';
+export type { AnyPlan, DocumentReader, Plan, PlanContext } from './model/plan.js';
 export type { Failure, FailureCode } from './model/failure.js';
 export type { Channel, Clock, Connectivity, Environment, Locks, Presence } from './model/environment.js';
 export type {

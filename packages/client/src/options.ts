@@ -2,11 +2,13 @@ import { deleteAction } from './actions/delete.js';
 import type { ClientOptions } from './model/client.js';
 import { AfieldError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
+import type { AnyPlan } from './model/plan.js';
 
 const known = new Set<string>([
   'name',
   'PouchDB',
   'actions',
+  'plans',
   'documents',
   'server',
   'results',
@@ -31,6 +33,7 @@ export function checkOptions(options: ClientOptions): ClientOptions {
     throw wrong('`PouchDB` must be a constructor: `pouchdb-browser`, or `PouchDB` of `@afield/client/pouchdb`');
   }
   if (!Array.isArray(options.actions)) throw wrong('`actions` must be a list');
+  if (options.plans !== undefined && !Array.isArray(options.plans)) throw wrong('`plans` must be a list');
   if (options.auth !== undefined && typeof options.auth.credentials !== 'function') {
     throw wrong('`auth.credentials` must be a function that resolves with credentials');
   }
@@ -59,14 +62,40 @@ export function actionsByName(actions: readonly AnyAction[]): ReadonlyMap<string
   return byName;
 }
 
+/** The plans by their names. */
+export function plansByName(plans: readonly AnyPlan[]): ReadonlyMap<string, AnyPlan> {
+  const byName = new Map<string, AnyPlan>();
+  for (const plan of plans) {
+    checkPlan(plan);
+    if (byName.has(plan.name)) throw wrong(`the plan "${plan.name}" is defined twice`);
+    byName.set(plan.name, plan);
+  }
+  return byName;
+}
+
+function checkPlan(plan: AnyPlan): void {
+  const given = plan as unknown as Partial<Record<string, unknown>> | undefined;
+  if (typeof given?.['name'] !== 'string' || given['name'] === '') throw wrong('a plan has no `name`');
+  const name = given['name'];
+  checkSchema(given['request'], `the \`request\` of the plan "${name}"`);
+  if (typeof given['plan'] !== 'function') throw wrong(`the plan "${name}" has no function \`plan\``);
+  if (given['subjects'] !== undefined && typeof given['subjects'] !== 'function') {
+    throw wrong(`\`subjects\` of the plan "${name}" must be a function`);
+  }
+}
+
+function checkSchema(given: unknown, what: string): void {
+  const schema = given as { '~standard'?: { validate?: unknown } } | undefined;
+  if (typeof schema?.['~standard']?.validate !== 'function') {
+    throw wrong(`${what} must be a Standard Schema (zod, valibot, arktype …)`);
+  }
+}
+
 function checkAction(action: AnyAction): void {
   const given = action as unknown as Partial<Record<string, unknown>> | undefined;
   if (typeof given?.['name'] !== 'string' || given['name'] === '') throw wrong('an action has no `name`');
   const name = given['name'];
-  const schema = given['operation'] as { '~standard'?: { validate?: unknown } } | undefined;
-  if (typeof schema?.['~standard']?.validate !== 'function') {
-    throw wrong(`the \`operation\` of the action "${name}" must be a Standard Schema (zod, valibot, arktype …)`);
-  }
+  checkSchema(given['operation'], `the \`operation\` of the action "${name}"`);
   const needed = given['kind'] === 'batch' ? ['run'] : ['isApplied', 'apply'];
   for (const part of needed) {
     if (typeof given[part] !== 'function') throw wrong(`the action "${name}" has no function \`${part}\``);

@@ -15,6 +15,7 @@ export function bulkOperationStatus(
     key: header.key,
     target: header.target,
     lane: header.lane ?? undefined,
+    plan: header.plan?.name,
     actions: header.parts.map(({ action }) => action),
     state: reports.stateOf(header),
     cursor: header.cursor,
@@ -52,10 +53,15 @@ export function clientStatus(parts: {
   return {
     ...rest,
     state: first?.state ?? 'idle',
-    pending: open.reduce((sum, { total, cursor }) => sum + total - cursor, 0),
+    pending: open.reduce((sum, one) => sum + pendingOf(one), 0),
     failed: bulkOperations.reduce((sum, { failed }) => sum + failed, 0),
     oldestPendingSince: first?.queuedAt,
   };
+}
+
+/** A plan whose operations are not known yet counts as one. */
+function pendingOf({ plan, total, cursor }: BulkOperationStatus): number {
+  return plan !== undefined && total === 0 ? 1 : total - cursor;
 }
 
 export const noTransfer: TransferStatus = {

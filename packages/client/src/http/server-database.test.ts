@@ -190,4 +190,27 @@ describe('a database on a server', () => {
     ]);
     expect(({} as Record<string, unknown>)['missing']).toBeUndefined();
   });
+
+  const row = (id: string): object => ({ key: id, value: { rev: '1-x' }, doc: { _id: id, _rev: '1-x' } });
+  const rows = (from: number, to: number): object[] =>
+    Array.from({ length: to - from }, (_, at) => row(`d${String(from + at)}`));
+
+  it('reads a range page by page, and asks for ids as they are', async () => {
+    answers = [{ json: { rows: rows(1000, 2001) } }, { json: { rows: rows(2000, 2002) } }];
+    const found = await database().range('d/&#', 'd\uffff');
+    expect(found.map(({ _id }) => _id)).toEqual(rows(1000, 2002).map((one) => (one as { key: string }).key));
+    const [first, second] = asked.map(({ url }) => new URL(url).searchParams);
+    expect(Object.fromEntries(first ?? [])).toMatchObject({ startkey: '"d/&#"', endkey: '"d\uffff"', limit: '1001' });
+    expect(second?.get('startkey')).toBe('"d2000"');
+  });
+
+  it.each([
+    ['rows without their documents', { rows: [{ key: 'd1', value: { rev: '1-x' } }] }],
+    ['another document', { rows: [{ ...row('d1'), doc: { _id: 'd2', _rev: '1-x' } }] }],
+    ['a page that leads to itself', { rows: [...rows(1000, 2000), row('d')] }],
+    ['no rows', { ok: true }],
+  ])('R7 a range with %s is not taken for an answer', async (_, json) => {
+    answers = [{ json }];
+    await expect(database().range('d', 'e')).rejects.toMatchObject({ code: 'not-couchdb' });
+  });
 });

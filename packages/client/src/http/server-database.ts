@@ -15,6 +15,9 @@ const withAttachments = z.object({ _attachments: isRecord });
 const wholeAttachment = z.object({ data: z.string() });
 const diffEntry = z.object({ missing: z.array(z.string()) });
 
+/** Documents in one answer of a read by range. */
+const perPage = 1000;
+
 /** Asked with every question for what is missing: an answer that does not name it is no answer, however it looks. */
 const nowhere = { id: 'afield:no-such-document', rev: '1-00000000000000000000000000000000' };
 
@@ -42,6 +45,32 @@ export class ServerDatabase implements DocumentStore {
       if (row === undefined) throw shortAnswer();
       return row;
     });
+  }
+
+  /** Live documents between two ids, both included, in the order of their ids. */
+  async range(startId: string, endId: string): Promise<readonly Doc[]> {
+    const found: Doc[] = [];
+    for (let start = startId; ;) {
+      const rows = await this.#page(start, endId);
+      const docs = rows.slice(0, perPage).flatMap(({ key, doc }) => (doc?._id === key ? doc : []));
+      const next = rows[perPage]?.key;
+      // A row without a document, or a page that leads back to itself, is not CouchDB's.
+      if (docs.length < Math.min(rows.length, perPage) || next === start) throw notCouchdb();
+      found.push(...docs);
+      if (next === undefined) return found;
+      start = next;
+    }
+  }
+
+  async #page(startId: string, endId: string): Promise<z.infer<typeof allDocsRows>> {
+    const keys = `startkey=${encodeURIComponent(JSON.stringify(startId))}&endkey=${encodeURIComponent(JSON.stringify(endId))}`;
+    const { rows } = await this.#requests.json({
+      method: 'GET',
+      url: `${this.#url}/_all_docs?include_docs=true&limit=${String(perPage + 1)}&${keys}`,
+      shape: (json) => parsed(allDocsAnswer, json),
+      forbidden: this.#forbidden,
+    });
+    return rows;
   }
 
   async write(docs: readonly Doc[]): Promise<WriteAnswer> {

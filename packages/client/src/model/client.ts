@@ -3,6 +3,7 @@ import type { Environment } from './environment.js';
 import type { Json } from './json.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './states.js';
 import type { AnyAction } from './handler.js';
+import type { AnyPlan } from './plan.js';
 import type { PouchConstructor, PouchLike } from './pouch.js';
 
 /** How to sign in at the server. Kept in memory only, never stored, never logged. */
@@ -25,6 +26,8 @@ export interface ClientOptions {
   /** PouchDB's constructor with the idb adapter: `pouchdb-browser`, or `PouchDB` of `@afield/client/pouchdb`. */
   readonly PouchDB: PouchConstructor;
   readonly actions: readonly AnyAction[];
+  /** Requests that become operations only when they run. Default: none. */
+  readonly plans?: readonly AnyPlan[];
   /** Name of the app's own PouchDB, for the target `local`. Default: `name`. */
   readonly documents?: string;
   /** Address of the app's CouchDB database, without credentials. Without it only the target `local` works, and nothing is sent. */
@@ -77,10 +80,30 @@ export interface EnqueueRequest {
   readonly lane?: string;
 }
 
+/** One bulk operation whose operations a plan makes when it runs, from the documents as they are then. */
+export interface PlanRequest {
+  readonly target: Target;
+  /** The plan's name. */
+  readonly plan: string;
+  /** What the plan is asked for, in the shape of its `request`. */
+  readonly request: unknown;
+  /** As for operations. */
+  readonly key?: string;
+  readonly lane?: string;
+}
+
+/** What a plan would do now. */
+export interface DryRun {
+  readonly actions: readonly ActionPart[];
+  /** How many operations that is. */
+  readonly total: number;
+}
+
 export interface EnqueueReceipt {
   readonly bulkOperationId: string;
   readonly sequence: number;
   readonly key: string;
+  /** Operations; 0 for a plan, whose operations are not known yet. */
   readonly total: number;
 }
 
@@ -123,7 +146,12 @@ export interface Client {
   /** The app's documents. Reads and the app's own edits go here. */
   readonly documents: PouchLike;
   /** Resolves when everything is durable (O2). Rejects with `InvalidRequestError` and stores nothing when something is wrong. */
-  enqueue(request: EnqueueRequest): Promise<EnqueueReceipt>;
+  enqueue(request: EnqueueRequest | PlanRequest): Promise<EnqueueReceipt>;
+  /**
+   * Runs a plan on the documents as they are now; stores nothing and changes nothing. Rejects with `InvalidRequestError`
+   * when the request, or an operation that the plan made, is wrong, and with whatever the plan threw.
+   */
+  dryRun(request: PlanRequest): Promise<DryRun>;
   /** Begins to run what is queued, once this tab holds the store's lock. Calling it twice does nothing more. Resolves when the store is open. */
   start(): Promise<void>;
   /**

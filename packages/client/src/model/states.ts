@@ -3,6 +3,7 @@ import type { ErrorSummary } from './errors.js';
 /** States of a bulk operation (V2). */
 export type BulkOperationState =
   | 'queued'
+  | 'planning'
   | 'running'
   | 'waiting-retry'
   | 'waiting-auth'
@@ -34,7 +35,9 @@ export interface BulkOperationStatus {
   readonly key: string;
   readonly target: Target;
   readonly lane: string | undefined;
-  /** Names of its actions, in their order. */
+  /** The plan that its operations come from, or will come from. */
+  readonly plan: string | undefined;
+  /** Names of its actions, in their order; none before it is planned. */
   readonly actions: readonly string[];
   readonly state: BulkOperationState;
   /** How many operations have a durable outcome. */
@@ -55,7 +58,7 @@ export interface BulkOperationStatus {
   readonly nextAttemptAt: number | undefined;
   readonly lastError: ErrorSummary | undefined;
   readonly queuedAt: number;
-  /** In the state `failed`: the error of the handler, for the app's author. Kept on this device, never sent. */
+  /** In the state `failed`: the error of the handler or of the plan, for the app's author. Kept on this device, never sent. */
   readonly bug: { readonly name: string; readonly stack: string } | undefined;
   /** The bulk operation that took over what this one did not do, when a person retried it. */
   readonly continuedBy: string | undefined;
@@ -81,7 +84,7 @@ export interface ClientStatus {
   readonly state: BulkOperationState | 'idle';
   readonly leader: boolean;
   readonly online: boolean;
-  /** Operations without an outcome. */
+  /** Operations without an outcome; a plan whose operations are not known yet counts as one. */
   readonly pending: number;
   /** Operations that failed for good. */
   readonly failed: number;

@@ -84,7 +84,8 @@ export function withOutcomes(header: Header, rows: readonly RowState[]): Header 
 
 /** The attempt under way does not count: a person has ended it, not a failure. */
 function uncounted(header: Header): Header {
-  if (header.state !== 'running' || header.attempt === 0) return header;
+  const isUnderWay = header.state === 'running' || header.state === 'planning';
+  if (!isUnderWay || header.attempt === 0) return header;
   return { ...header, attempt: header.attempt - 1, attempts: Math.max(0, header.attempts - 1) };
 }
 

@@ -1,4 +1,4 @@
-import type { EnqueueRequest } from '../model/client.js';
+import type { EnqueueRequest, PlanRequest } from '../model/client.js';
 
 /** The request with lists and operations of its own, as far as it has them: what is wrong is said by `checkRequest`. */
 export function copyOf(request: EnqueueRequest): EnqueueRequest {
@@ -15,4 +15,11 @@ export function copyOf(request: EnqueueRequest): EnqueueRequest {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The same for the request of a plan. */
+export function planCopyOf(given: PlanRequest): PlanRequest {
+  if (!isObject(given)) return given;
+  const { request } = given;
+  return { ...given, request: isObject(request) ? { ...request } : request };
 }

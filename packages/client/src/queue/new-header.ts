@@ -5,7 +5,7 @@ import { storedVersion, type Header, type StoredOperation } from './stored.js';
 export function newHeader(
   given: Pick<Header, 'id' | 'key' | 'parts' | 'payload' | 'queuedAt'> &
     Pick<EnqueueRequest, 'target' | 'lane'> &
-    Partial<Pick<Header, 'rate' | 'retries' | 'continues'>>,
+    Partial<Pick<Header, 'rate' | 'retries' | 'continues' | 'plan'>>,
   operations: readonly StoredOperation[],
 ): Omit<Header, '_id' | '_rev' | 'subjects'> {
   const { lane, ...rest } = given;

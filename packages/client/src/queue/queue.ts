@@ -1,4 +1,4 @@
-import type { z } from 'zod/mini';
+import { z } from 'zod/mini';
 import { AfieldError, RetryableError, StoreTooNewError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { WriteRow } from '../model/pouch.js';
@@ -12,6 +12,7 @@ import {
   numberedId,
   payloadDoc,
   payloadSize,
+  planRequestDoc,
   recordDoc,
   recordId,
   reportDoc,
@@ -22,6 +23,7 @@ import {
   storeDoc,
   type BatchRecord,
   type Header,
+  type PlanHeader,
   type Report,
   type RowState,
   type StoredOperation,
@@ -131,10 +133,30 @@ export class Queue {
     header: Omit<Header, '_id' | '_rev' | 'subjects'>,
     operations: readonly StoredOperation[],
   ): Promise<Header> {
-    const subjects = await this.writeContent(header.payload, operations);
+    return this.appendHeader({ ...header, subjects: await this.writeContent(header.payload, operations) });
+  }
+
+  /** Stores the request of a plan and the subjects that it declared (undefined: everything), then the header. */
+  async appendPlan(
+    header: Omit<PlanHeader, '_id' | '_rev' | 'subjects'>,
+    request: unknown,
+    declared: readonly string[] | undefined,
+  ): Promise<Header> {
+    const stored: z.infer<typeof planRequestDoc> = {
+      _id: header.plan.request,
+      v: storedVersion,
+      request: JSON.stringify({ request }),
+    };
+    await this.writeAll([stored]);
+    const subjects = declared === undefined ? null : await this.#writeSubjects(header.payload, declared);
+    return this.appendHeader({ ...header, subjects });
+  }
+
+  /** Stores a header that makes count what is stored already. */
+  async appendHeader(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
     for (;;) {
       const sequence = ++this.#lastSequence;
-      const doc = { ...header, subjects, _id: headerId(sequence) };
+      const doc = { ...header, _id: headerId(sequence) };
       const rev = await this.#createHeader(doc);
       if (rev === undefined) {
         // Someone else was faster: what comes before ours must be known before ours may run.
@@ -152,10 +174,14 @@ export class Queue {
     for (let start = 0; start < operations.length; start += payloadSize * payloadsPerWrite) {
       await this.writeAll(payloadsOf(prefix, operations, start));
     }
-    const hashes = await subjectsOf(
+    return this.#writeSubjects(
+      prefix,
       operations.map(({ i }) => i),
-      this.#breathe,
     );
+  }
+
+  async #writeSubjects(prefix: string, ids: readonly unknown[]): Promise<Header['subjects']> {
+    const hashes = await subjectsOf(ids, this.#breathe);
     const digestPrefix = prefix.replace(/^p:/, 'd:');
     const { inHeader, digests } = storedSubjects(hashes, digestPrefix);
     for (const [number, part] of digests.entries()) {
@@ -167,6 +193,13 @@ export class Queue {
   /** The subjects that a header keeps beside itself; undefined when they cannot be made out any more. */
   async digest({ digest, count }: { digest: string; count: number }): Promise<Uint32Array | undefined> {
     return hashesOf(await this.readRange(digest, digestDoc), count);
+  }
+
+  /** The request of a plan, as it was queued. */
+  async planRequest({ plan }: Header): Promise<unknown> {
+    const doc = plan === undefined ? undefined : await this.readDoc(plan.request, planRequestDoc);
+    if (doc === undefined) throw new AfieldError('store_unreadable', 'The request of a plan is missing in the store.');
+    return storedRequest.parse(JSON.parse(doc.request)).request;
   }
 
   /** The operations from `from`, at most `count` of them. */
@@ -292,6 +325,8 @@ export class Queue {
     }
   }
 }
+
+const storedRequest = z.object({ request: z.optional(z.unknown()) });
 
 /** Payloads that are written in one call: their text is made and hashed without a turn for the page in between. */
 const payloadsPerWrite = 10;

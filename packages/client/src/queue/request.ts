@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { AnyAction } from '../model/handler.js';
-import type { EnqueueRequest, OperationInput } from '../model/client.js';
+import type { EnqueueRequest, OperationInput, PlanRequest } from '../model/client.js';
 import { InvalidRequestError, type RequestIssue } from '../model/errors.js';
 import type { StoredOperation } from './stored.js';
 
@@ -27,24 +27,19 @@ export async function checkRequest(
   breathe: () => Promise<void>,
 ): Promise<CheckedRequest> {
   const issues = new Issues();
-  if (typeof request !== 'object' || (request as unknown) === null) {
-    issues.request('', 'the request must be an object { target, actions }');
-    issues.throwIfAny();
-  }
-  for (const field of Object.keys(request)) {
-    if (!fields.has(field)) issues.request(field, `is not a field of a request (${[...fields].join(', ')})`);
-  }
-  if (request.target !== 'local' && request.target !== 'server')
-    issues.request('target', 'must be "local" or "server"');
-  if (request.target === 'server' && !hasServer)
-    issues.request('target', 'is "server", but the client has no `server`');
-  checkKey(request.key, (message) => {
-    issues.request('key', message);
-  });
-  if (request.lane !== undefined && (typeof request.lane !== 'string' || request.lane === '')) {
-    issues.request('lane', 'must be a text that is not empty');
-  }
-  const given = partsOf(request.actions, actions, issues);
+  checkCommon(request, fields, hasServer, issues);
+  return checkActions(request.actions, actions, breathe, issues);
+}
+
+/** Checks the operations of a request, or of a plan: only that one may have none. */
+export async function checkActions(
+  list: unknown,
+  actions: ReadonlyMap<string, AnyAction>,
+  breathe: () => Promise<void>,
+  issues = new Issues(),
+  mayBeEmpty = false,
+): Promise<CheckedRequest> {
+  const given = partsOf(list, actions, issues, mayBeEmpty);
   issues.throwIfAny();
   const parts: { action: string; count: number }[] = [];
   const operations: StoredOperation[] = [];
@@ -61,10 +56,37 @@ export async function checkRequest(
   return { parts, operations };
 }
 
+/** What every request has, whatever it is that it wants to be done. */
+export function checkCommon(
+  request: EnqueueRequest | PlanRequest,
+  known: ReadonlySet<string>,
+  hasServer: boolean,
+  issues: Issues,
+): void {
+  if (typeof request !== 'object' || (request as unknown) === null) {
+    issues.request('', 'the request must be an object { target, actions }');
+    issues.throwIfAny();
+  }
+  for (const field of Object.keys(request)) {
+    if (!known.has(field)) issues.request(field, `is not a field of a request (${[...known].join(', ')})`);
+  }
+  if (request.target !== 'local' && request.target !== 'server')
+    issues.request('target', 'must be "local" or "server"');
+  if (request.target === 'server' && !hasServer)
+    issues.request('target', 'is "server", but the client has no `server`');
+  checkKey(request.key, (message) => {
+    issues.request('key', message);
+  });
+  if (request.lane !== undefined && (typeof request.lane !== 'string' || request.lane === '')) {
+    issues.request('lane', 'must be a text that is not empty');
+  }
+}
+
 function partsOf(
   given: unknown,
   actions: ReadonlyMap<string, AnyAction>,
   issues: Issues,
+  mayBeEmpty: boolean,
 ): { action: AnyAction; list: readonly OperationInput[] }[] {
   if (!Array.isArray(given)) {
     issues.request('actions', 'must be a list of { action, operations }');
@@ -87,7 +109,7 @@ function partsOf(
     total += list.length;
     parts.push({ action, list: list as readonly OperationInput[] });
   }
-  if (isSound && total === 0) issues.request('actions', 'has no operations');
+  if (isSound && total === 0 && !mayBeEmpty) issues.request('actions', 'has no operations');
   if (total > mostOperations) {
     issues.request('actions', `has ${String(total)} operations, more than ${String(mostOperations)}`);
   }
@@ -108,7 +130,7 @@ async function checkOperation(
   checkKey(key, (message) => {
     issues.operation(index, 'key', message);
   });
-  const result = await validated(action, content);
+  const result = await validated(action.operation, content);
   if (result.issues !== undefined) {
     for (const issue of result.issues) issues.operation(index, pathOf(issue.path), `${saidBy(issue)} (${action.name})`);
     return { c: null };
@@ -118,16 +140,19 @@ async function checkOperation(
   return { ...(id === undefined ? {} : { i: id }), ...(key === undefined ? {} : { k: key }), c: result.value };
 }
 
-async function validated(action: AnyAction, fields: unknown): Promise<StandardSchemaV1.Result<unknown>> {
+export async function validated(
+  schema: StandardSchemaV1<unknown, unknown>,
+  value: unknown,
+): Promise<StandardSchemaV1.Result<unknown>> {
   try {
-    return await action.operation['~standard'].validate(fields);
+    return await schema['~standard'].validate(value);
   } catch (error) {
     return { issues: [{ message: `its schema threw ${error instanceof Error ? error.name : 'something'}` }] };
   }
 }
 
 /** Schemas without texts (zod/mini) say no more than "Invalid input": what they know beside it is said too. */
-function saidBy(issue: StandardSchemaV1.Issue): string {
+export function saidBy(issue: StandardSchemaV1.Issue): string {
   const { code, expected, keys } = issue as { code?: unknown; expected?: unknown; keys?: unknown };
   const known = [
     typeof code === 'string' ? code.replace(/_/g, ' ') : undefined,
@@ -143,12 +168,12 @@ function checkKey(key: unknown, report: (message: string) => void): void {
   else if (key.length > longestKey) report(`has ${String(key.length)} characters, more than ${String(longestKey)}`);
 }
 
-function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
+export function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {
   return (path ?? []).map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
 }
 
 /** The path of the first value that JSON would change or lose; undefined when all is well. */
-function firstNotJson(root: unknown): string | undefined {
+export function firstNotJson(root: unknown): string | undefined {
   const open: { value: unknown; path: Path }[] = [{ value: root, path: undefined }];
   // A value that contains itself would never end: JSON finds that out, and nesting that it cannot follow.
   if (!isSerializable(root)) return 'fields';
@@ -190,7 +215,7 @@ function isPlain(value: object): boolean {
 }
 
 /** Collects what is wrong: the first 20 are kept, all are counted. */
-class Issues {
+export class Issues {
   readonly #kept: RequestIssue[] = [];
   #count = 0;
 
@@ -204,6 +229,10 @@ class Issues {
   }
 
   throwIfAny(): void {
-    if (this.#count > 0) throw new InvalidRequestError(this.#kept, this.#count);
+    if (this.#count > 0) throw this.error();
+  }
+
+  error(): InvalidRequestError {
+    return new InvalidRequestError(this.#kept, this.#count);
   }
 }

@@ -7,7 +7,15 @@ import type { Failures } from './failures.js';
 import { newHeader } from './new-header.js';
 import type { Queue } from './queue.js';
 import { changesOf, type Reports } from './reports.js';
-import { payloadSize, sequenceOf, type Header, type StoredFailure, type StoredOperation } from './stored.js';
+import {
+  isUnplanned,
+  payloadSize,
+  sequenceOf,
+  type Header,
+  type PlanHeader,
+  type StoredFailure,
+  type StoredOperation,
+} from './stored.js';
 
 /** A failure that is queued anew, perhaps with another id or content. */
 export interface Retried {
@@ -68,11 +76,24 @@ export class Retries {
       if (header.continuedBy !== undefined) {
         throw new AfieldError('already_retried', `The rest of ${header.id} was queued anew as ${header.continuedBy}.`);
       }
+      if (isUnplanned(header)) return this.#planAnew(header);
       const rest = await this.#restOf(header);
       if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
       const { target, lane, key, id } = header;
       return this.#append({ target, ...(lane === null ? {} : { lane }), key: derivedKey(key), continues: id }, rest);
     });
+  }
+
+  /** What was not planned is planned by the new one: the same request, the same subjects. */
+  async #planAnew(header: PlanHeader): Promise<EnqueueReceipt> {
+    const { target, lane, key, plan, subjects } = header;
+    const id = this.#newId();
+    const payload = this.#payloadOf(id);
+    const given = { id, key: derivedKey(key), target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
+    const made = newHeader({ ...given, ...(lane === null ? {} : { lane }), continues: header.id }, []);
+    const anew = await this.#queue.appendHeader({ ...made, subjects });
+    await this.settle(anew);
+    return { bulkOperationId: id, sequence: sequenceOf(anew._id), key: anew.key, total: 0 };
   }
 
   /** Discards failures: they are kept, but no longer open. Answers how many. */

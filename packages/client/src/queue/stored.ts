@@ -23,6 +23,8 @@ export const headerDoc = z.object({
   target: z.enum(['local', 'server']),
   lane: z.nullable(z.string()),
   parts: z.array(z.object({ action: z.string(), count: z.number() })),
+  /** The plan that its operations come from, and the id of its request. Before it is planned it has no operations. */
+  plan: z.optional(z.object({ name: z.string(), request: z.string(), planned: z.boolean() })),
   /** Ids of its payloads begin so. */
   payload: z.string(),
   total: z.number(),
@@ -34,6 +36,7 @@ export const headerDoc = z.object({
   queuedAt: z.number(),
   state: z.enum([
     'queued',
+    'planning',
     'running',
     'waiting-retry',
     'waiting-auth',
@@ -73,6 +76,17 @@ export const headerDoc = z.object({
   alone: z.optional(z.number()),
 });
 export type Header = z.infer<typeof headerDoc>;
+
+/** A header that has a plan. */
+export type PlanHeader = Header & { readonly plan: NonNullable<Header['plan']> };
+
+/** Whether it waits for its plan to say what its operations are. */
+export function isUnplanned(header: Header): header is PlanHeader {
+  return header.plan?.planned === false;
+}
+
+/** The request of a plan, immutable, written before the header: as JSON text, like operations. */
+export const planRequestDoc = z.object({ _id: z.string(), v: version, request: z.string() });
 
 /** Up to 100 operations, immutable, as JSON text: a key of any name survives, and the store copies no objects. */
 export const payloadDoc = z.object({ _id: z.string(), v: version, operations: z.string() });
@@ -184,7 +198,7 @@ export type StoredTransfer = z.infer<typeof transferDoc>;
 
 /*
  * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
- * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `d:` digests, `b:` batches, `f:` failures are
+ * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures are
  * read when they are needed.
  */
 const digits = 12;

@@ -21,7 +21,7 @@ export async function subjectsOf(ids: Iterable<unknown>, breathe: () => Promise<
   for (const id of ids) {
     if (++seen % perTurn === 0) await breathe();
     if (typeof id !== 'string') continue;
-    hashes.add(hash(id));
+    hashes.add(hashOf(id));
     if (hashes.size > mostSubjects) return null;
   }
   return [...hashes];
@@ -75,7 +75,7 @@ function decoded(base64: string): string | undefined {
 }
 
 /** FNV-1a over UTF-16 code units, 32 bits. */
-function hash(text: string): number {
+export function hashOf(text: string): number {
   let value = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) {
     value = Math.imul(value ^ text.charCodeAt(at), 0x01000193) >>> 0;

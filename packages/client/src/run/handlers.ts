@@ -45,8 +45,8 @@ export async function runHandler(
   }
 }
 
-/** A handler that never ends must not keep a client from closing. */
-function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+/** A handler or a plan that never ends must not keep a client from closing. */
+export function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {
       reject(new RetryableError('The client was closed.', { code: 'closed' }));

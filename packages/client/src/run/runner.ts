@@ -6,11 +6,13 @@ import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
 import type { Retries } from '../queue/retries.js';
 import {
+  isUnplanned,
   recordId,
   sequenceOf,
   storedVersion,
   type BatchRecord,
   type Header,
+  type PlanHeader,
   type RowState,
   type StoredFailure,
   type StoredOperation,
@@ -25,13 +27,25 @@ import { Digests } from './digests.js';
 import type { Gate } from './gate.js';
 import { runHandler } from './handlers.js';
 import { Order } from './order.js';
+import type { Planning } from './planning.js';
 import { isCrasher, isSuspect, nextAlone, withStop } from './stops.js';
-import { advanced, batchSizeOf, counted, failureOf, held, isUsable, LeaseLostError, merged } from './transitions.js';
+import {
+  advanced,
+  batchSizeOf,
+  counted,
+  failureOf,
+  held,
+  isUsable,
+  LeaseLostError,
+  merged,
+  settled,
+} from './transitions.js';
 
 export interface RunnerParts {
   readonly queue: Queue;
   readonly failures: Failures;
   readonly retries: Retries;
+  readonly planning: Planning;
   readonly actions: ReadonlyMap<string, AnyAction>;
   readonly stores: Readonly<Record<Target, DocumentStore | undefined>>;
   readonly scheduler: Scheduler;
@@ -67,7 +81,8 @@ interface LoadedBatch {
  *             ┌────────────── more operations ──────────────┐
  *             ▼                                             │
  *   queued ─▶ running ─ all rows have outcomes ─▶ cursor moves ─▶ done, done-with-failures
- *             │  ▲  └─ a handler's own bug ─▶ failed
+ *     │       │  ▲  └─ a handler's or a plan's own bug ─▶ failed
+ *     └─▶ planning ─ operations are durable ─▶ running   (see Planning)
  *             ▼  │ due, awake, online, signed in
  *           waiting-retry, -storage (ramp)   waiting-auth, -network (the gate)   waiting-handler
  *
@@ -102,7 +117,8 @@ export class Runner {
     const { queue, clock } = this.#parts;
     for (const stored of queue.headers()) {
       if (endStates.has(stored.state) || stored.state === 'paused') continue;
-      const wasStopped = stored.state === 'running' && stored.lease !== null && stored.lease === stoppedLease;
+      const wasUnderWay = stored.state === 'running' || stored.state === 'planning';
+      const wasStopped = wasUnderWay && stored.lease !== null && stored.lease === stoppedLease;
       const header = wasStopped ? await this.#stopped(stored, sequenceOf(stored._id)) : stored;
       if (header.wait === null) continue;
       const wait = resumeWait(clock, header.wait);
@@ -239,12 +255,16 @@ export class Runner {
   }
 
   #blocked(header: Header): BulkOperationState | 'asking' | undefined {
-    const { actions, stores } = this.#parts;
-    const isKnown = actions.has(partAt(header, header.cursor).action) && stores[header.target] !== undefined;
-    if (!isKnown) return 'waiting-handler';
+    if (!this.#isKnown(header)) return 'waiting-handler';
     if (header.target !== 'server') return undefined;
     const gate = this.#parts.gate.state();
     return gate === 'open' ? undefined : gate;
+  }
+
+  #isKnown(header: Header): boolean {
+    const { actions, planning, stores } = this.#parts;
+    if (stores[header.target] === undefined) return false;
+    return isUnplanned(header) ? planning.knows(header) : actions.has(partAt(header, header.cursor).action);
   }
 
   /** Runs batches of one bulk operation until it waits, ends, or someone else has changed it. Never throws. */
@@ -252,6 +272,7 @@ export class Runner {
     const sequence = sequenceOf(header._id);
     try {
       let current: Header | undefined = await this.#begin(header, sequence);
+      if (current !== undefined && isUnplanned(current)) current = await this.#plan(current, sequence);
       while (current !== undefined) current = await this.#attempt(current, sequence);
       this.#storageFailures.delete(sequence);
     } catch (error) {
@@ -264,7 +285,8 @@ export class Runner {
   async #begin(header: Header, sequence: number): Promise<Header | undefined> {
     const { queue, lease } = this.#parts;
     if (header.retries === true || header.continues !== undefined) await this.#parts.retries.settle(header);
-    const next: Header = { ...counted(header), state: 'running', wait: null, lease };
+    const state = isUnplanned(header) ? 'planning' : 'running';
+    const next: Header = { ...counted(header), state, wait: null, lease };
     const known = header.lease === lease ? undefined : await queue.record(sequence, header.cursor);
     const records: BatchRecord[] = known === undefined ? [] : [{ ...known.record, lease }];
     const { revs, conflicts } = await queue.write([next, ...records]);
@@ -274,6 +296,30 @@ export class Runner {
     }
     this.#started.delete(sequence);
     return this.#keep(next, revs);
+  }
+
+  /** One attempt at a plan. Whoever changed the header meanwhile has the word: nothing of the attempt remains then. */
+  async #plan(header: PlanHeader, sequence: number): Promise<Header | undefined> {
+    const { queue, planning } = this.#parts;
+    const request = await planning.request(header);
+    const outcome = await planning.run(header, request).then(
+      (checked) => ({ checked }),
+      (error: unknown) => ({ error, verdict: classifyError(error) }),
+    );
+    if (this.#parts.closed.aborted) return undefined;
+    const next =
+      'checked' in outcome
+        ? this.#goingOn(settled(await planning.store(header, outcome.checked)), isSuspect(header))
+        : held(header, [], outcome.verdict, outcome.error, this.#parts);
+    const { revs, conflicts } = await queue.write([next]);
+    if (conflicts.size > 0) {
+      await this.#refresh(sequence);
+      return undefined;
+    }
+    const kept = this.#keep(next, revs);
+    if ('verdict' in outcome) this.#hold(kept, outcome.verdict);
+    else if (endStates.has(kept.state)) this.#parts.wrote(kept.target);
+    return kept.state === 'running' && kept.attempt > 0 ? kept : undefined;
   }
 
   /** One attempt at the present batch. Answers with the header when the next batch may follow at once. */
@@ -430,9 +476,12 @@ export class Runner {
 
   /** The header after a complete batch; when the next one may follow at once, its attempt is counted with it. */
   #after(header: Header, rows: readonly RowState[]): Header {
-    const next = advanced(header, rows, this.#parts.clock);
+    return this.#goingOn(advanced(header, rows, this.#parts.clock), isSuspect(header));
+  }
+
+  #goingOn(next: Header, wasSuspect: boolean): Header {
     if (endStates.has(next.state) || next.wait !== null) return next;
-    const makesWay = isSuspect(header) || this.#wantsSilence !== undefined;
+    const makesWay = wasSuspect || this.#wantsSilence !== undefined;
     const goesOn = this.#blocked(next) === undefined && !this.#parts.closed.aborted && !makesWay;
     return goesOn ? counted(next) : next;
   }

@@ -3,7 +3,14 @@ import { RetryableError, type ErrorSummary } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
 import type { BulkOperationState } from '../model/states.js';
 import { withOutcomes } from '../queue/control.js';
-import { failureId, storedVersion, type Header, type RowState, type StoredFailure } from '../queue/stored.js';
+import {
+  failureId,
+  isUnplanned,
+  storedVersion,
+  type Header,
+  type RowState,
+  type StoredFailure,
+} from '../queue/stored.js';
 import type { ErrorVerdict } from '../retry/classify.js';
 import type { RetryPolicy } from '../retry/policy.js';
 import { beginWait, storedWait } from '../retry/wait.js';
@@ -94,7 +101,7 @@ export function merged(
 }
 
 /** Progress: what was counted of stops of the process is over (R16). */
-function settled(header: Header): Header {
+export function settled(header: Header): Header {
   const rest = { ...header };
   delete rest.stops;
   delete rest.alone;
@@ -137,6 +144,7 @@ export class LeaseLostError extends RetryableError {
 
 /** A header that says less than it counts cannot run, and must not keep others from it. */
 export function isUsable(header: Header): boolean {
+  if (isUnplanned(header)) return true;
   return header.cursor < header.total && header.parts.reduce((sum, { count }) => sum + count, 0) === header.total;
 }
 

@@ -110,6 +110,7 @@ function documentsOf(header: Header, failed: readonly StoredFailure[], reports: 
     type: 'afield-result',
     ...common,
     target: header.target,
+    ...(header.plan === undefined ? {} : { plan: header.plan.name }),
     actions: header.parts.map(({ action }) => action),
     state: reports.stateOf(header),
     total: header.total,

@@ -1,0 +1,45 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { ActionPart } from './client.js';
+import type { Doc } from './json.js';
+import type { DocRow } from './pouch.js';
+
+/** The target's documents, to be read. What may pass is thrown as `RetryableError`. */
+export interface DocumentReader {
+  /** One row for each id, in the order asked for. */
+  read(ids: readonly string[]): Promise<readonly DocRow[]>;
+  /** Live documents whose ids lie between these two, both included, in the order of their ids. All of them are held in memory. */
+  range(startId: string, endId: string): Promise<readonly Doc[]>;
+}
+
+export interface PlanContext {
+  readonly db: DocumentReader;
+  /** A fetch that throws `RetryableError` for what may pass, for plans that ask other services. */
+  readonly fetch: typeof fetch;
+  /** Aborts when the client is closed. */
+  readonly signal: AbortSignal;
+  /** 1 for the first attempt. */
+  readonly attempt: number;
+  /** Milliseconds since 1970, on the wall clock. */
+  readonly now: number;
+}
+
+/**
+ * A request that becomes operations only when it runs: on the documents as they are then. It changes nothing itself and
+ * may be run any number of times.
+ */
+export interface Plan<Request = unknown> {
+  readonly name: string;
+  /** Shape of the request: any Standard Schema. */
+  readonly request: StandardSchemaV1<unknown, Request>;
+  /** Throws `RetryableError` for what may pass (R1); any other error is a bug of the plan and fails the bulk operation (R5). */
+  plan(request: Request, context: PlanContext): Promise<readonly ActionPart[]>;
+  /**
+   * The documents that its operations may change, asked when the request is queued. Without it the bulk operation waits
+   * for all earlier ones of its target, and holds back all later ones, until it is planned (R17).
+   */
+  subjects?(request: Request): readonly string[];
+}
+
+/* A list of plans of different requests has no common request but `never`: methods make it assignable. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- see above
+export type AnyPlan = Plan<any>;
