@@ -4,7 +4,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createClient, type AnyAction, type PouchLike } from '@afield/client';
+import { createClient, type AnyAction, type AnyPlan, type PouchLike } from '@afield/client';
+import { setParent } from '@afield/contacts';
 import { MemoryPouch } from '@afield/testing';
 import { filter, firstValueFrom } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -30,11 +31,12 @@ describe('the examples of the README', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const actionIn = async (text: string): Promise<AnyAction> => {
+  const actionIn = async (text: string): Promise<AnyAction> => (await exportedBy(text)) as AnyAction;
+  const exportedBy = async (text: string): Promise<unknown> => {
     for (const file of files) {
       if (!(await readFile(file, 'utf8')).includes(text)) continue;
-      const [action] = Object.values((await import(/* @vite-ignore */ file)) as Record<string, AnyAction>);
-      if (action !== undefined) return action;
+      const [exported] = Object.values((await import(/* @vite-ignore */ file)) as Record<string, unknown>);
+      if (exported !== undefined) return exported;
     }
     throw new Error(`no example has ${text}`);
   };
@@ -71,6 +73,24 @@ describe('the examples of the README', () => {
     await firstValueFrom(client.bulkOperations$.pipe(filter(([one]) => one?.state === 'done')));
     expect(await documents.get('p1')).toMatchObject({ name: 'Person 1', phone: '1' });
     expect(sent).toEqual([JSON.stringify([{ id: 'p1', key: 'm1', text: 'hello' }])]);
+    await client.close();
+  });
+
+  it('move-children does what it says', async () => {
+    const client = createClient({
+      name: 'readme-plan',
+      PouchDB: MemoryPouch,
+      actions: [setParent],
+      plans: [(await exportedBy("name: 'move-children'")) as AnyPlan],
+    });
+    const child = (id: string, parent: string): object => ({ _id: id, parent: { _id: parent } });
+    await client.documents.bulkDocs([child('person-1', 'c1'), child('person-2', 'c2'), child('clinic-1', 'c1')]);
+    const request = { target: 'local', plan: 'move-children', request: { from: 'c1', to: 'c3' } } as const;
+    expect(await client.dryRun(request)).toMatchObject({ total: 1 });
+    await client.enqueue(request);
+    await firstValueFrom(client.bulkOperations$.pipe(filter(([one]) => one?.state === 'done')));
+    expect(await client.documents.get('person-1')).toMatchObject({ parent: { _id: 'c3' } });
+    expect(await client.documents.get('clinic-1')).toMatchObject({ parent: { _id: 'c1' } });
     await client.close();
   });
 });
