@@ -159,6 +159,7 @@ class AfieldClient implements Client {
       timeoutMs: (options.requestTimeoutS ?? 60) * 1000,
       closed: this.#closing.signal,
       server: options.server,
+      maxRequestBytes: options.maxRequestBytes,
     });
     const local = this.#documentStore;
     const server = options.server === undefined ? undefined : new ServerDatabase(options.server, requests);

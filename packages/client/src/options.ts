@@ -4,6 +4,9 @@ import { AfieldError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { AnyPlan } from './model/plan.js';
 
+/** Smaller requests would be nothing but overhead. */
+const leastRequestBytes = 1000;
+
 const known = new Set<string>([
   'name',
   'PouchDB',
@@ -17,6 +20,7 @@ const known = new Set<string>([
   'pullEveryS',
   'batchSize',
   'requestTimeoutS',
+  'maxRequestBytes',
   'appVersion',
   'autoStart',
   'ramp',
@@ -37,12 +41,21 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   if (options.auth !== undefined && typeof options.auth.credentials !== 'function') {
     throw wrong('`auth.credentials` must be a function that resolves with credentials');
   }
-  const { batchSize = 100, jitter = 0.2, pullEveryS = 60, requestTimeoutS = 60 } = options;
+  const {
+    batchSize = 100,
+    jitter = 0.2,
+    pullEveryS = 60,
+    requestTimeoutS = 60,
+    maxRequestBytes = leastRequestBytes,
+  } = options;
   if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > 100)
     throw wrong('`batchSize` must be from 1 to 100');
   if (!(jitter >= 0 && jitter <= 1)) throw wrong('`jitter` must be from 0 to 1');
   if (!(pullEveryS >= 1)) throw wrong('`pullEveryS` must be 1 or more');
   if (!(requestTimeoutS >= 1)) throw wrong('`requestTimeoutS` must be 1 or more');
+  if (!Number.isSafeInteger(maxRequestBytes) || maxRequestBytes < leastRequestBytes) {
+    throw wrong(`\`maxRequestBytes\` must be a whole number, ${String(leastRequestBytes)} or more`);
+  }
   if (options.appVersion !== undefined && (typeof options.appVersion !== 'string' || options.appVersion === '')) {
     throw wrong('`appVersion` must be a text that is not empty');
   }

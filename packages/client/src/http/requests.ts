@@ -2,6 +2,7 @@ import { z } from 'zod/mini';
 import type { Clock } from '../model/environment.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import { answerError, classifyService, networkError } from '../retry/classify.js';
+import { RequestLimit } from '../retry/request-size.js';
 import { couchErrorOf, judge, type Answer } from './judge.js';
 import { notBefore } from './retry-after.js';
 import type { Session, SignIn } from './session.js';
@@ -9,7 +10,8 @@ import type { Session, SignIn } from './session.js';
 export interface JsonRequest<Value> {
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly url: string;
-  readonly body?: unknown;
+  /** The body: JSON, as it is sent. */
+  readonly text?: string;
   /**
    * What a 403 of the whole request means: that the user may not do this at all (`sign-in`, default), or that only this
    * database is closed to them (`retry`): then everything else goes on.
@@ -23,6 +25,8 @@ export interface JsonRequest<Value> {
 
 /** Sends requests to the server, and judges what comes back before anyone else sees it. */
 export class Requests {
+  /** How large the body of a request may be now. */
+  readonly limit: RequestLimit;
   readonly #fetch: typeof fetch;
   readonly #session: Session;
   readonly #clock: Clock;
@@ -37,7 +41,9 @@ export class Requests {
     timeoutMs: number;
     closed: AbortSignal;
     server: string | undefined;
+    maxRequestBytes?: number | undefined;
   }) {
+    this.limit = new RequestLimit(parts.maxRequestBytes);
     this.#fetch = parts.fetch;
     this.#session = parts.session;
     this.#clock = parts.clock;
@@ -54,7 +60,7 @@ export class Requests {
       headers: { accept: 'application/json', 'content-type': 'application/json', ...signIn.headers },
       credentials: signIn.cookies ? 'include' : 'omit',
       redirect: 'manual',
-      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      ...(request.text === undefined ? {} : { body: request.text }),
     });
     return this.#judged(
       signIn,

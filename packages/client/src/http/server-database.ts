@@ -2,7 +2,8 @@ import { z } from 'zod/mini';
 import { RetryableError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, RevisionRead, WriteAnswer, WriteRow } from '../model/pouch.js';
-import { writeDividing } from '../retry/divide.js';
+import { askInRequests, writeInRequests } from '../retry/divide.js';
+import { bodyOf, inRequests, sendable, type Frame } from '../retry/request-size.js';
 import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
 import type { Requests } from './requests.js';
 
@@ -21,7 +22,16 @@ const perPage = 1000;
 /** Asked with every question for what is missing: an answer that does not name it is no answer, however it looks. */
 const nowhere = { id: 'afield:no-such-document', rev: '1-00000000000000000000000000000000' };
 
-/** A CouchDB database over HTTP, through our own judgement of every answer. */
+const edits: Frame = { before: '{"docs":[', after: ']}' };
+const revisions: Frame = { before: '{"docs":[', after: '],"new_edits":false}' };
+const keys: Frame = { before: '{"keys":[', after: ']}' };
+const wantedRevisions: Frame = { before: '{"docs":[', after: ']}' };
+const diff: Frame = {
+  before: '{',
+  after: `,${JSON.stringify(nowhere.id)}:${JSON.stringify([nowhere.rev])}}`,
+};
+
+/** A CouchDB database over HTTP, in requests of a bounded size, through our own judgement of every answer. */
 export class ServerDatabase implements DocumentStore {
   readonly #url: string;
   readonly #requests: Requests;
@@ -36,10 +46,14 @@ export class ServerDatabase implements DocumentStore {
 
   async read(ids: readonly string[]): Promise<readonly DocRow[]> {
     if (ids.length === 0) return [];
-    const { rows } = await this.#post('/_all_docs?include_docs=true', { keys: ids }, (json) =>
-      parsed(allDocsAnswer, json),
-    );
-    const found = docRowsByKey(rows);
+    const found = new Map<string, DocRow>();
+    const items = ids.map((id) => sendable(id, JSON.stringify(id)));
+    for (const part of inRequests(items, keys, this.#requests.limit)) {
+      const { rows } = await this.#post('/_all_docs?include_docs=true', bodyOf(keys, part), (json) =>
+        parsed(allDocsAnswer, json),
+      );
+      for (const [id, row] of docRowsByKey(rows)) found.set(id, row);
+    }
     return ids.map((id) => {
       const row = found.get(id);
       if (row === undefined) throw shortAnswer();
@@ -74,9 +88,9 @@ export class ServerDatabase implements DocumentStore {
   }
 
   async write(docs: readonly Doc[]): Promise<WriteAnswer> {
-    const answer = await writeDividing(docs, async (part) => {
-      const rows = await this.#bulkDocs({ docs: part });
-      const complete = part.every((doc) => rows.some((row) => row.id === doc._id));
+    const answer = await writeInRequests(docs, edits, this.#requests.limit, async (part, body) => {
+      const rows = await this.#bulkDocs(body);
+      const complete = part.every(({ _id }) => rows.some((row) => row.id === _id));
       return complete ? { rows } : { rows, error: shortAnswer() };
     });
     return this.#withTrueRefusals(answer);
@@ -84,20 +98,32 @@ export class ServerDatabase implements DocumentStore {
 
   /** Writes revisions as they are. The answer names refused rows only: what is not named is to be checked with `missing`. */
   async writeRevisions(docs: readonly Doc[]): Promise<WriteAnswer> {
-    const answer = await writeDividing(docs, async (part) => ({
-      rows: await this.#bulkDocs({ docs: part, new_edits: false }),
+    const answer = await writeInRequests(docs, revisions, this.#requests.limit, async (_part, body) => ({
+      rows: await this.#bulkDocs(body),
     }));
     return this.#withTrueRefusals(answer);
+  }
+
+  /** Revisions cut into writes that are one request each, by the limit as it is when the next is asked for. */
+  *inRequests(reads: readonly RevisionRead[]): Generator<readonly RevisionRead[]> {
+    const items = reads.map((read) => ({ ...sendable(read.id, JSON.stringify(read.doc)), read }));
+    for (const part of inRequests(items, revisions, this.#requests.limit)) yield part.map(({ read }) => read);
   }
 
   async readRevisions(
     wanted: readonly { readonly id: string; readonly rev: string }[],
   ): Promise<readonly RevisionRead[]> {
     if (wanted.length === 0) return [];
-    const { results } = await this.#post('/_bulk_get?revs=true', { docs: wanted }, (json) =>
-      parsed(bulkGetAnswer, json),
-    );
-    return revisionReads(results);
+    const items = wanted.map(({ id, rev }) => {
+      const text = JSON.stringify({ id, rev });
+      return sendable(text, text);
+    });
+    const reads: RevisionRead[] = [];
+    await askInRequests(items, wantedRevisions, this.#requests.limit, async (body) => {
+      const { results } = await this.#post('/_bulk_get?revs=true', body, (json) => parsed(bulkGetAnswer, json));
+      reads.push(...revisionReads(results));
+    });
+    return reads;
   }
 
   /** The attachments of a revision, by their names, as base64. In one answer that is JSON, so that it can be judged. */
@@ -112,21 +138,22 @@ export class ServerDatabase implements DocumentStore {
     return new Map(entries);
   }
 
-  /** Which of these revisions the server does not have. */
-  async missing(revisions: ReadonlyMap<string, readonly string[]>): Promise<ReadonlyMap<string, readonly string[]>> {
-    // No prototype: an id `__proto__` is a plain key.
-    const asked = Object.create(null) as Record<string, readonly string[]>;
-    for (const [id, revs] of revisions) asked[id] = revs;
-    asked[nowhere.id] = [nowhere.rev];
-    const answer = await this.#post('/_revs_diff', asked, (json) => parsed(isRecord, json));
-    const missing = new Map<string, readonly string[]>();
-    if (!Object.prototype.hasOwnProperty.call(answer, nowhere.id)) throw notCouchdb();
-    for (const [id, value] of Object.entries(answer)) {
-      if (id === nowhere.id) continue;
-      const entry = diffEntry.safeParse(value);
-      if (!entry.success) throw notCouchdb();
-      missing.set(id, entry.data.missing);
-    }
+  /** Which of these revisions the server does not have. What it refuses to be asked about counts as missing. */
+  async missing(asked: ReadonlyMap<string, readonly string[]>): Promise<ReadonlyMap<string, readonly string[]>> {
+    const missing = new Map(asked);
+    // As text: an id `__proto__` is a plain key.
+    const items = [...asked].map(([id, revs]) => sendable(id, `${JSON.stringify(id)}:${JSON.stringify(revs)}`));
+    await askInRequests(items, diff, this.#requests.limit, async (body, part) => {
+      const answer = await this.#post('/_revs_diff', body, (json) => parsed(isRecord, json));
+      if (!Object.prototype.hasOwnProperty.call(answer, nowhere.id)) throw notCouchdb();
+      for (const { _id } of part) missing.delete(_id);
+      for (const [id, value] of Object.entries(answer)) {
+        if (id === nowhere.id) continue;
+        const entry = diffEntry.safeParse(value);
+        if (!entry.success) throw notCouchdb();
+        missing.set(id, entry.data.missing);
+      }
+    });
     return missing;
   }
 
@@ -148,11 +175,11 @@ export class ServerDatabase implements DocumentStore {
     return { ...answer, rows };
   }
 
-  async #bulkDocs(body: { docs: readonly Doc[]; new_edits?: boolean }): Promise<readonly WriteRow[]> {
+  async #bulkDocs(text: string): Promise<readonly WriteRow[]> {
     const rows = await this.#requests.json({
       method: 'POST',
       url: `${this.#url}/_bulk_docs`,
-      body,
+      text,
       rows: true,
       shape: (json) => parsed(writeRows, json),
       forbidden: this.#forbidden,
@@ -162,8 +189,8 @@ export class ServerDatabase implements DocumentStore {
     return known;
   }
 
-  #post<Value>(path: string, body: unknown, shape: (json: unknown) => Value | undefined): Promise<Value> {
-    return this.#requests.json({ method: 'POST', url: this.#url + path, body, shape, forbidden: this.#forbidden });
+  #post<Value>(path: string, text: string, shape: (json: unknown) => Value | undefined): Promise<Value> {
+    return this.#requests.json({ method: 'POST', url: this.#url + path, text, shape, forbidden: this.#forbidden });
   }
 }
 

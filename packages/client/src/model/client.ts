@@ -48,6 +48,11 @@ export interface ClientOptions {
    * version (R16).
    */
   readonly appVersion?: string;
+  /**
+   * The largest body of a request to the server, in bytes: 1000 or more. Default: 1 000 000. A document that is larger
+   * alone is still tried. A server that refuses a smaller size (413) lowers it for a while.
+   */
+  readonly maxRequestBytes?: number;
   /** Whether to start at once. Default: true. */
   readonly autoStart?: boolean;
   /** Waiting time in milliseconds after so many failed attempts in a row (1, 2 …). Default: the ramp of R2. */

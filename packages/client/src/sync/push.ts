@@ -10,8 +10,6 @@ import type { Errand } from './transfer.js';
 const pageSize = 100;
 /** Documents with their attachments that are held in memory at once. */
 const readAtOnce = 20;
-/** A request stays under a server's usual limits, and a slow network gets it through. */
-const charactersPerRequest = 1_000_000;
 
 const pushData = z.object({
   /** Local changes up to here were taken care of: delivered, refused, or kept in `behind`. */
@@ -106,7 +104,7 @@ async function deliver(places: Places, changes: readonly LocalChange[]): Promise
     // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
     const readable = groupById(reads);
     for (const { id, rev } of slice) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
-    for (const part of inRequests(reads)) delivered += await deliverPart(places, part, behind);
+    for (const part of server.inRequests(reads)) delivered += await deliverPart(places, part, behind);
   }
   return {
     delivered,
@@ -146,23 +144,6 @@ async function deliverPart(
 
 function keep(behind: Map<string, string[]>, id: string, rev: string): void {
   behind.set(id, [...(behind.get(id) ?? []), rev]);
-}
-
-/** Requests of a bounded size, at least one document each. */
-function* inRequests(reads: readonly RevisionRead[]): Generator<readonly RevisionRead[]> {
-  let part: RevisionRead[] = [];
-  let size = 0;
-  for (const read of reads) {
-    const length = JSON.stringify(read.doc).length;
-    if (part.length > 0 && size + length > charactersPerRequest) {
-      yield part;
-      part = [];
-      size = 0;
-    }
-    part.push(read);
-    size += length;
-  }
-  if (part.length > 0) yield part;
 }
 
 function groupById(reads: readonly RevisionRead[]): Map<string, string[]> {

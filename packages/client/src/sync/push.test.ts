@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest';
+import { stubServer } from '../http/stub-server.fixture.js';
+import type { Doc } from '../model/json.js';
+import { LocalDatabase } from '../store/local-database.js';
+import { memoryPouch } from '../store/memory-pouch.fixture.js';
+import { pushErrand } from './push.js';
+import type { Refusals, Refused } from './refusals.js';
+
+const bytesOf = (text: string): number => new TextEncoder().encode(text).length;
+
+/** A local store with documents, a server that takes requests up to a size, and the push between them. */
+async function pushing(docs: readonly Doc[], most: number, maxRequestBytes: number) {
+  const PouchDB = memoryPouch();
+  const local = new LocalDatabase(() => new PouchDB('documents'));
+  await local.write(docs);
+  const stored = new Set<string>();
+  const writes: { bytes: number; refused: boolean }[] = [];
+  const failed: { id: string; code: string }[] = [];
+  const server = stubServer((path, text) => {
+    const body = JSON.parse(text) as Record<string, string[]> & { docs?: Doc[] };
+    if (path === '/_revs_diff') {
+      const missing = Object.entries(body).map(([id, revs]) => [
+        id,
+        { missing: revs.filter((rev) => !stored.has(id + rev)) },
+      ]);
+      return {
+        json: Object.fromEntries(missing.filter(([, one]) => (one as { missing: string[] }).missing.length > 0)),
+      };
+    }
+    const refused = bytesOf(text) > most;
+    writes.push({ bytes: bytesOf(text), refused });
+    if (refused) return { status: 413, json: { error: 'too_large', reason: 'made up' } };
+    for (const { _id, _rev } of body.docs ?? []) stored.add(_id + (_rev ?? ''));
+    return { json: [] };
+  }, maxRequestBytes);
+  const refusals = {
+    delivered: () => Promise.resolve(),
+    refused: (refused: readonly Refused[]) => {
+      failed.push(...refused.map(({ read, code }) => ({ id: read.id, code })));
+      return Promise.resolve([]);
+    },
+  } as unknown as Refusals;
+  const errand = pushErrand({ local, server, refusals });
+  let data = errand.initial;
+  for (let step = await errand.next(data); step !== undefined; step = await errand.next(data)) {
+    const outcome = await errand.carry(step, data);
+    if (outcome.error !== undefined) throw outcome.error as Error;
+    data = outcome.data;
+  }
+  return { stored, writes, failed };
+}
+
+const docs = Array.from({ length: 60 }, (_, at) => ({ _id: `d${String(at)}`, note: 'ż'.repeat(300) }));
+
+it('R11 the push stays under the limit in bytes of UTF-8', async () => {
+  const { stored, writes } = await pushing(docs, Infinity, 4000);
+  expect(stored.size).toBe(60);
+  expect(Math.max(...writes.map(({ bytes }) => bytes))).toBeLessThanOrEqual(4000);
+});
+
+it('R11 the push that met a 413 sends smaller requests from then on', async () => {
+  const { stored, writes, failed } = await pushing(docs, 5000, 1_000_000);
+  expect(stored.size).toBe(60);
+  expect(failed).toEqual([]);
+  // The first page of twenty and its halves; nothing after them is refused.
+  expect(writes.filter(({ refused }) => refused)).toHaveLength(3);
+  expect(writes.slice(7).some(({ refused }) => refused)).toBe(false);
+});
+
+it('R11 S2 a document that the server refuses alone is `too_large`, and the push goes on in large requests', async () => {
+  const large = [...docs, { _id: 'large', note: 'x'.repeat(50_000) }];
+  const { stored, writes, failed } = await pushing(large, 40_000, 1_000_000);
+  expect(stored.size).toBe(60);
+  expect(failed).toEqual([{ id: 'large', code: 'too_large' }]);
+  expect(writes.filter(({ refused }) => !refused).length).toBeLessThan(12);
+});
