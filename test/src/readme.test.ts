@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createClient, type AnyAction, type AnyPlan, type PouchLike } from '@afield/client';
+import { createClient, type AnyAction, type AnyPlan, type Client, type PouchLike } from '@afield/client';
 import { setParent } from '@afield/contacts';
 import { MemoryPouch } from '@afield/testing';
 import { filter, firstValueFrom } from 'rxjs';
@@ -47,6 +47,40 @@ describe('the examples of the README', () => {
     const run = promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch((error: unknown) => error);
     expect(await run).toMatchObject({ stdout: '' });
   }, 60_000);
+
+  it('what is done with failures does what it says', async () => {
+    const file = (await Promise.all(files.map(async (one) => ({ one, text: await readFile(one, 'utf8') })))).find(
+      ({ text }) => text.includes('function decide'),
+    );
+    const { decide } = (await import(/* @vite-ignore */ file?.one ?? '')) as {
+      decide(client: Client): Promise<string[]>;
+    };
+    const client = createClient({
+      name: 'readme-failures',
+      PouchDB: MemoryPouch,
+      actions: [await actionIn("name: 'set-phone'")],
+    });
+    await client.documents.bulkDocs([{ _id: 'p2', name: 'Person 2' }]);
+    const settled = (id: string | undefined): Promise<unknown> =>
+      firstValueFrom(
+        client.bulkOperations$.pipe(filter((all) => all.some((one) => one.id === id && one.state.startsWith('done')))),
+      );
+    const { bulkOperationId } = await client.enqueue({
+      target: 'local',
+      actions: [{ action: 'set-phone', operations: ['p1', 'p8', 'p9'].map((id) => ({ id, phone: '1' })) }],
+    });
+    await settled(bulkOperationId);
+    const [retried] = await decide(client);
+    await settled(retried);
+    expect(await client.documents.get('p2')).toMatchObject({ phone: '2' });
+    expect(await client.listFailures()).toMatchObject([{ id: 'p8', bulkOperationId: retried }]);
+    expect(await client.listFailures({ resolved: true })).toMatchObject([
+      { id: 'p1', resolution: { how: 'retried' } },
+      { id: 'p8', resolution: { how: 'retried' } },
+      { id: 'p9', resolution: { how: 'discarded' } },
+    ]);
+    await client.close();
+  });
 
   it('set-phone and send-message do what they say', async () => {
     const sent: string[] = [];

@@ -74,6 +74,10 @@ describe('documents, results and failures on the way to the server', () => {
     const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
     return (await (await fetch(url, { headers: { authorization } })).json()) as Stored;
   };
+  const remove = async (url: string): Promise<void> => {
+    const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
+    expect((await fetch(url, { method: 'DELETE', headers: { authorization } })).status).toBe(200);
+  };
   const results = async (): Promise<Stored[]> => {
     const { rows } = (await ask(`${urls.results}/_all_docs?include_docs=true`)) as { rows: { doc: Stored }[] };
     return rows.map(({ doc }) => doc);
@@ -90,6 +94,66 @@ describe('documents, results and failures on the way to the server', () => {
     firstValueFrom(client.failures$.pipe(filter((list) => list.length === count)));
   const paint = (client: Client, ids: readonly string[], to: string): Promise<unknown> =>
     client.enqueue({ target: 'local', actions: [{ action: 'set-colour', operations: ids.map((id) => ({ id, to })) }] });
+
+  it('R19 S1 what a person does with failures reaches the server: retried and applied, and discarded', async () => {
+    const client = open();
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await paint(client, ['a', 'b', 'c'], 'blue');
+    await failures(client, 2);
+    await atServer(client);
+    await client.documents.bulkDocs([{ _id: 'b', colour: 'red' }]);
+    const { bulkOperations } = await client.retryFailed({ id: 'b' });
+    await client.discard({ id: 'c' });
+    await failures(client, 0);
+    await firstValueFrom(client.bulkOperations$.pipe(filter((all) => all.every(({ state }) => state === 'done'))));
+    await atServer(client);
+    const stored = await results();
+    const first = stored.find(({ type, sequence }) => type === 'afield-result' && sequence === 1);
+    expect(first).toMatchObject({ state: 'done', applied: 1, failed: 0, resolved: 2, notDone: 0 });
+    expect(stored.find(({ type, sequence }) => type === 'afield-result' && sequence === 2)).toMatchObject({
+      state: 'done',
+      applied: 1,
+    });
+    expect(stored.find(({ type }) => type === 'afield-failures')).toMatchObject({
+      operations: [
+        { id: 'b', resolution: { how: 'retried', bulkOperationId: bulkOperations[0]?.bulkOperationId } },
+        { id: 'c', resolution: { how: 'discarded' } },
+      ],
+    });
+  });
+
+  it('R19 S2 a document that the server refused is sent again as it is, and its failure ends when the server takes it', async () => {
+    const client = open();
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await atServer(client);
+    await paint(client, ['a'], 'black');
+    await failures(client, 1);
+    await atServer(client);
+    const before = (await client.documents.get('a')) as Stored;
+    const design = (await ask(`${urls.records}/_design/no-black`)) as { _rev: string };
+    await remove(`${urls.records}/_design/no-black?rev=${design._rev}`);
+    expect(await client.retryFailed({ code: 'forbidden' })).toEqual({ bulkOperations: [], queued: 0, sentAgain: 1 });
+    await failures(client, 0);
+    expect(await ask(`${urls.records}/a`)).toMatchObject({ colour: 'black', _rev: before['_rev'] });
+    await atServer(client);
+    expect((await results()).find(({ type }) => type === 'afield-result')).toMatchObject({
+      state: 'done',
+      applied: 1,
+      failed: 0,
+      resolved: 0,
+    });
+  });
+
+  it('R19 S2 a refused operation is edited and retried: the new revision proves the old one', async () => {
+    const client = open();
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    await atServer(client);
+    await paint(client, ['a'], 'black');
+    const [failure] = await failures(client, 1);
+    await client.editAndRetry(failure?.failureId ?? '', { id: 'a', to: 'grey' });
+    await failures(client, 0);
+    expect(await ask(`${urls.records}/a`)).toMatchObject({ colour: 'grey' });
+  });
 
   it('S2 a document that the server refuses becomes a failed operation, and never holds up the others', async () => {
     const client = open();
