@@ -49,6 +49,7 @@ export class FakeDevice {
   readonly network: FaultyFetch;
   readonly #databases = new Set<string>();
   readonly #processes: FakeProcess[] = [];
+  /** Its databases, past all faults and kills; their calls count as under way. */
   readonly #PouchDB: PouchConstructor;
   #ids = 0;
   #seed = 1;
@@ -57,11 +58,10 @@ export class FakeDevice {
     devices += 1;
     const { inFlight } = this;
     this.clock = new FakeClock(() => inFlight.rest(), startAt);
-    this.#PouchDB = named(PouchDB, `device${String(devices)}-`, this.#databases);
-    const tracked = watchedPouch(this.#PouchDB, {
+    this.#PouchDB = watchedPouch(named(PouchDB, `device${String(devices)}-`, this.#databases), {
       around: (_call, run) => inFlight.track(() => run()),
     });
-    this.store = faultyStore(tracked, [], { clock: this.clock });
+    this.store = faultyStore(this.#PouchDB, [], { clock: this.clock });
     this.network = faultyFetch((input, init) => inFlight.track(() => wholeAnswer(fetch(input, init))), [], {
       clock: this.clock,
     });

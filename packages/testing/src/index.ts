@@ -24,6 +24,10 @@ export {
   type CrashProcess,
   type CrashReport,
 } from './crash-points.js';
+export { actionLaws, type ActionLawsOptions } from './laws/action-laws.js';
+export { BrokenLawError, laws, type Law } from './laws/broken-law-error.js';
+export { InvalidSampleError, type ActionSample, type BatchSample, type SingleSample } from './laws/sample.js';
+export type { ActionWorld } from './laws/trial.js';
 export type { WatchedCall } from './watched-pouch.js';
 export type { StoreError, StoreFault } from './store-faults.js';
 export type { Turn } from './rules.js';

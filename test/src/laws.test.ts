@@ -1,0 +1,81 @@
+import { deleteAction, type AnyAction, type Json } from '@afield/client';
+import { setContact, setParent } from '@afield/contacts';
+import { actionLaws, type BatchSample } from '@afield/testing';
+import fc from 'fast-check';
+import { describe, it } from 'vitest';
+
+/** Ids that break whoever takes them for more than text. */
+const ids = ['p1', 'a/b', '50%', 'a b#c?d', 'a+b', 'café', 'cafe\u0301', 'constructor', 'toString'];
+const id = fc.constantFrom(...ids);
+const field = fc.string({ maxLength: 8 }).filter((name) => !name.startsWith('_'));
+const lineage = fc.letrec<{ level: Json }>((tie) => ({
+  level: fc.record(
+    {
+      _id: fc.constantFrom('d1', 'h1', 'h2', ...ids),
+      parent: fc.option(tie('level'), { maxDepth: 4, depthSize: 'small' }) as fc.Arbitrary<Json>,
+      note: fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json>,
+    },
+    { requiredKeys: ['_id'] },
+  ),
+})).level;
+/** The same few lineages come again and again, so that guards and `isApplied` meet what is there. */
+const few: Json[] = [null, { _id: 'h1' }, { _id: 'h1', parent: { _id: 'd1' } }, { parent: { _id: 'd1' }, _id: 'h1' }];
+const value = fc.oneof(fc.constantFrom(...few), lineage);
+
+const doc = fc
+  .tuple(
+    fc.dictionary(field, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 4 }),
+    fc.record({ parent: value, contact: value }, { requiredKeys: [] }),
+    fc.option(fc.constant({ 'photo.png': { content_type: 'image/png', data: 'aGk=' } })),
+  )
+  .map(([fields, people, attachments]) => ({
+    ...fields,
+    ...people,
+    ...(attachments === null ? {} : { _attachments: attachments }),
+  }));
+
+/** Documents with odd ids, some of them deleted, and operations on most of them, and on some that are not there. */
+function samples(operation: fc.Arbitrary<object>): fc.Arbitrary<BatchSample> {
+  const documents = fc.uniqueArray(fc.tuple(id, doc, fc.integer({ min: 0, max: 9 })), {
+    selector: ([_id]) => _id,
+    minLength: 1,
+    maxLength: 6,
+  });
+  const operations = fc.uniqueArray(fc.tuple(id, operation), { selector: ([of]) => of, minLength: 1, maxLength: 6 });
+  return fc.record({
+    docs: documents.map((all) =>
+      all.map(([_id, fields, tenth]) => (tenth === 0 ? { _id, _deleted: true } : { ...fields, _id })),
+    ),
+    operations: fc
+      .tuple(operations, fc.subarray([{ id: '' }, { id: '_odd' }, {}]))
+      .map(([all, withoutDocument]) => [
+        ...all.map(([of, fields]) => ({ ...fields, id: of })),
+        ...withoutDocument.map((odd) => ({ ...all[0]?.[1], ...odd })),
+      ]),
+  });
+}
+
+function changing(name: 'parent' | 'contact'): fc.Arbitrary<object> {
+  return fc.record(
+    {
+      [name]: value,
+      [`current_${name}_id`]: fc.option(fc.constantFrom('h1', 'd1', 'p1')),
+      [`current_${name}`]: value,
+    },
+    { requiredKeys: [] },
+  );
+}
+
+describe('the laws of actions', () => {
+  it.each<readonly [string, AnyAction, fc.Arbitrary<object>]>([
+    ['delete', deleteAction, fc.constant({})],
+    ['set-parent', setParent, changing('parent')],
+    ['set-contact', setContact, changing('contact')],
+  ])(
+    'R3 R6 S8 %s: twice is once, no guard fails on its own effect, nothing is written twice, all else is kept',
+    async (_name, action, operation) => {
+      await actionLaws(action, samples(operation), { runs: 25 });
+    },
+    30_000,
+  );
+});
