@@ -491,6 +491,8 @@ describe('the client', () => {
     [{ actions: [setColour, setColour] }],
     [{ actions: [{ name: 'x' }] }],
     [{ actions: [{ ...setColour, apply: undefined }] }],
+    [{ actions: [{ ...setColour, classify: 'x' }] }],
+    [{ actions: [{ ...setColour, classifyRow: {} }] }],
     [{ actions: undefined }],
     [{ PouchDB: undefined }],
     [{ auth: { credentials: 'x' } }],

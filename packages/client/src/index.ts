@@ -44,9 +44,13 @@ export type {
   AnyAction,
   BatchAction,
   DocumentAction,
+  FailedRow,
   HandlerContext,
   HandlerResult,
   OperationOf,
+  OwnErrors,
+  PassingError,
+  RefusedRow,
 } from './model/handler.js';
 export type { AnyPlan, DocumentReader, Plan, PlanContext } from './model/plan.js';
 export type { Failure, FailureCode } from './model/failure.js';

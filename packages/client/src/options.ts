@@ -113,6 +113,11 @@ function checkAction(action: AnyAction): void {
   for (const part of needed) {
     if (typeof given[part] !== 'function') throw wrong(`the action "${name}" has no function \`${part}\``);
   }
+  for (const part of ['classify', 'classifyRow']) {
+    if (!['function', 'undefined'].includes(typeof given[part])) {
+      throw wrong(`\`${part}\` of the action "${name}" must be a function`);
+    }
+  }
 }
 
 function checkAddress(option: string, url: string | undefined): void {

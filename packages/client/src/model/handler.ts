@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { ErrorClass } from './errors.js';
 import type { Doc } from './json.js';
 import type { Failure } from './failure.js';
 import type { DocumentStore } from './pouch.js';
@@ -12,8 +13,45 @@ export interface OperationOf<Content> {
   readonly content: Content;
 }
 
+/** What an action says of an error: the batch runs again on the ramp, never sooner. */
+export interface PassingError {
+  readonly kind: 'passing';
+  /** Default: `server`. */
+  readonly class?: Exclude<ErrorClass, 'auth' | 'bug'>;
+  /** A short machine name (`[A-Za-z0-9_.-]`, at most 64). Default: the name of the error; `refused` for a row. */
+  readonly code?: string;
+  /** Not before so many milliseconds; an hour at most. */
+  readonly notBeforeMs?: number;
+}
+
+/** What an action says of a refused row: failed for good, with a code of its own. */
+export interface FailedRow {
+  readonly kind: 'failed';
+  /** A short machine name (`[A-Za-z0-9_.-]`, at most 64). */
+  readonly code: string;
+  /** For people; kept on this device. Default: what the server said. */
+  readonly reason?: string;
+}
+
+/** A row of the action's own write that the target refused. */
+export interface RefusedRow {
+  readonly id: string;
+  /** The word of CouchDB or PouchDB: `forbidden`, `too_large` … */
+  readonly error: string;
+  readonly reason: string;
+}
+
+/** Lines that an action adds to the table of what may pass (docs/classification.md). */
+export interface OwnErrors {
+  /**
+   * Asked about what a function of this action threw, where the table says that it is a bug. Undefined: so it is. Pure.
+   * Never asked about errors of Afield (the network, the store, signing in, another tab).
+   */
+  classify?(error: unknown): PassingError | undefined;
+}
+
 /** Changes documents one by one; Afield does the reading, the writing, the rows, the conflicts and the intent. */
-export interface DocumentAction<Content = unknown> {
+export interface DocumentAction<Content = unknown> extends OwnErrors {
   readonly kind: 'document';
   readonly name: string;
   /** Shape of the operation's own fields (without `id` and `key`): any Standard Schema. */
@@ -26,6 +64,11 @@ export interface DocumentAction<Content = unknown> {
   apply(doc: Doc, operation: Content): Doc;
   /** What it means that there is no live document: `failed` with the code `missing` (default), or `applied`. */
   readonly missing?: 'failed' | 'applied';
+  /**
+   * Asked about a row that the target refused, where the table says that it failed for good. Undefined: so it did. Pure.
+   * Not asked about what the push of local documents meets.
+   */
+  classifyRow?(row: RefusedRow): PassingError | FailedRow | undefined;
 }
 
 export interface HandlerContext {
@@ -48,7 +91,7 @@ export interface HandlerResult {
 }
 
 /** Handles a batch as a whole; must be idempotent (R3). */
-export interface BatchAction<Content = unknown> {
+export interface BatchAction<Content = unknown> extends OwnErrors {
   readonly kind: 'batch';
   readonly name: string;
   readonly operation: StandardSchemaV1<unknown, Content>;

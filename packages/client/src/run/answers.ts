@@ -17,7 +17,7 @@ const handlerResult = z.object({
 
 export function isApplied(action: DocumentAction, doc: Doc, content: unknown): boolean {
   const answer: unknown = action.isApplied(doc, content);
-  if (typeof answer !== 'boolean') throw wrong(action.name, 'isApplied', 'true or false');
+  if (typeof answer !== 'boolean') throw wrongAnswer(action.name, 'isApplied', 'true or false');
   return answer;
 }
 
@@ -25,24 +25,24 @@ export function guardOf(action: DocumentAction, doc: Doc, content: unknown): Fai
   const answer: unknown = action.guard?.(doc, content);
   if (answer === undefined || answer === null) return undefined;
   const parsed = failure.safeParse(answer);
-  if (!parsed.success) throw wrong(action.name, 'guard', 'undefined, or a failure { code, reason } of two texts');
+  if (!parsed.success) throw wrongAnswer(action.name, 'guard', 'undefined, or a failure { code, reason } of two texts');
   return parsed.data;
 }
 
 export function appliedTo(action: DocumentAction, doc: Doc, content: unknown): Doc {
   const answer: unknown = action.apply(doc, content);
   const isPlain = Object.prototype.toString.call(answer) === '[object Object]' && !('then' in Object(answer));
-  if (!isPlain) throw wrong(action.name, 'apply', 'the changed document (it must return it, and not be async)');
+  if (!isPlain) throw wrongAnswer(action.name, 'apply', 'the changed document (it must return it, and not be async)');
   return answer as Doc;
 }
 
 /** Each index must be one of the batch, and named once. */
 export function resultOf(name: string, answer: unknown, indexes: ReadonlySet<number>): HandlerResult {
   const parsed = handlerResult.safeParse(answer);
-  if (!parsed.success) throw wrong(name, 'run', '{ failed: [{ index, code, reason }], alreadyApplied: [index] }');
+  if (!parsed.success) throw wrongAnswer(name, 'run', '{ failed: [{ index, code, reason }], alreadyApplied: [index] }');
   const named = [...(parsed.data.failed ?? []).map((one) => one.index), ...(parsed.data.alreadyApplied ?? [])];
   if (new Set(named).size !== named.length || named.some((one) => !indexes.has(one))) {
-    throw wrong(name, 'run', 'indexes of its batch, each once');
+    throw wrongAnswer(name, 'run', 'indexes of its batch, each once');
   }
   return {
     ...(parsed.data.failed === undefined ? {} : { failed: parsed.data.failed }),
@@ -50,6 +50,9 @@ export function resultOf(name: string, answer: unknown, indexes: ReadonlySet<num
   };
 }
 
-function wrong(action: string, part: string, what: string): TypeError {
-  return new TypeError(`${part} of the action "${action}" must answer with ${what}.`);
+/** A function of an action answered in another shape: its bug, whatever its own `classify` says. */
+export class WrongAnswerError extends TypeError {}
+
+export function wrongAnswer(action: string, part: string, what: string): WrongAnswerError {
+  return new WrongAnswerError(`${part} of the action "${action}" must answer with ${what}.`);
 }

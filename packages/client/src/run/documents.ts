@@ -1,17 +1,18 @@
 import { documentFailure, typeOf } from '../actions/document.js';
 import { idFailure } from '../actions/subject.js';
-import { DivisibleError, RetryableError, SignInRequiredError } from '../model/errors.js';
+import { DivisibleError } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
-import type { DocumentAction } from '../model/handler.js';
+import type { DocumentAction, RefusedRow } from '../model/handler.js';
 import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, WriteAnswer } from '../model/pouch.js';
-import { classifyRow, classOfRow } from '../retry/classify.js';
-import type { RowMeaning } from '../retry/table.js';
+import { classifyRow } from '../retry/classify.js';
 import { readDividing } from '../retry/divide.js';
 import type { RowState } from '../queue/stored.js';
 import type { Batch, BatchOperation } from './batch.js';
-import { appliedTo, guardOf, isApplied } from './answers.js';
+import { appliedTo, guardOf, isApplied, WrongAnswerError } from './answers.js';
 import { findOwnRevisions } from './history.js';
+import { called, refusedRow } from './own-lines.js';
+import { gravest, rowError } from './row-errors.js';
 
 /** What one attempt brought: the rows as they are now, new failures, and why the batch must run again, if it must. */
 export interface AttemptResult {
@@ -97,7 +98,7 @@ class DocumentAttempt {
         id,
         rev: row.rev,
         base: this.#rows[place]?.b,
-        isOwn: (doc) => isApplied(this.#action, doc, operation.content),
+        isOwn: (doc) => this.#isApplied(doc, operation),
       })),
     );
     for (const item of unclear) {
@@ -177,13 +178,16 @@ class DocumentAttempt {
   /** Whether the document is as the operation wants it; then the row has its outcome. */
   #isDone(item: Item): boolean {
     const { doc, rev } = item.row;
-    const applied =
-      doc === undefined ? this.#action.missing === 'applied' : isApplied(this.#action, doc, item.operation.content);
+    const applied = doc === undefined ? this.#action.missing === 'applied' : this.#isApplied(doc, item.operation);
     if (!applied) return false;
     const state = this.#rows[item.place];
     const own = state?.s === 'intent' && state.b !== rev;
     this.#rows[item.place] = { s: own ? 'applied' : 'already-applied', ...(rev === undefined ? {} : { r: rev }) };
     return true;
+  }
+
+  #isApplied(doc: Doc, { content }: BatchOperation): boolean {
+    return called(this.#action, () => isApplied(this.#action, doc, content));
   }
 
   #plan(item: Item): void {
@@ -193,13 +197,13 @@ class DocumentAttempt {
       this.#fail(item.place, item.operation, { code: 'missing', reason: 'The document is not there.' }, item.uncertain);
       return;
     }
-    const failure = guardOf(this.#action, doc, content);
+    const failure = called(this.#action, () => guardOf(this.#action, doc, content));
     if (failure !== undefined) {
       this.#fail(item.place, item.operation, failure, item.uncertain);
       return;
     }
     const next: Doc = {
-      ...appliedTo(this.#action, doc, content),
+      ...called(this.#action, () => appliedTo(this.#action, doc, content)),
       _id: item.id,
       ...(rev === undefined ? {} : { _rev: rev }),
     };
@@ -209,7 +213,7 @@ class DocumentAttempt {
   }
 
   #judge(answer: WriteAnswer, wasOpen: ReadonlySet<string>): AttemptResult {
-    let again: Exclude<RowMeaning, { kind: 'failed' }> | undefined;
+    const again: Error[] = [];
     for (const row of answer.rows) {
       const write = this.#writes.get(row.id);
       if (write === undefined) continue;
@@ -220,22 +224,26 @@ class DocumentAttempt {
       }
       const verdict = classifyRow(row.error);
       if (verdict.kind === 'failed') {
-        this.#fail(item.place, item.operation, { code: verdict.code, reason: row.reason }, item.uncertain);
-        continue;
-      }
+        const own = this.#ownLine(row);
+        if (!(own instanceof Error)) {
+          this.#fail(item.place, item.operation, own ?? { code: verdict.code, reason: row.reason }, item.uncertain);
+          continue;
+        }
+        again.push(own);
+      } else again.push(rowError(verdict));
       // Surely not written: the base moves. After a passing error no one knows, and it stays.
       if (verdict.kind !== 'passing' && wasOpen.has(row.id)) this.#reopen(row.id);
-      if (again === undefined || verdict.kind === 'auth') again = verdict;
     }
-    if (again?.kind === 'auth') return this.result(new SignInRequiredError('unauthorized'));
-    if (answer.error !== undefined) return this.result(answer.error);
-    if (again === undefined) return this.result();
-    return this.result(
-      new RetryableError('Some documents could not be written now.', {
-        class: classOfRow(again),
-        code: again.code,
-      }),
-    );
+    return this.result(gravest(again, answer.error));
+  }
+
+  /** What the action says of a refused row. A wrong answer is an error too: the other rows are still judged. */
+  #ownLine(row: RefusedRow): Failure | Error | undefined {
+    try {
+      return refusedRow(this.#action, { id: row.id, error: row.error, reason: row.reason });
+    } catch (error) {
+      return error instanceof Error ? error : new WrongAnswerError(String(error));
+    }
   }
 
   #reopen(id: string): void {

@@ -6,6 +6,7 @@ import type { RowState } from '../queue/stored.js';
 import { resultOf } from './answers.js';
 import type { Batch } from './batch.js';
 import { isOutcome, type AttemptResult } from './documents.js';
+import { thrownBy } from './own-lines.js';
 
 /** One attempt at a batch of an action that handles it as a whole. What its handler does not name is applied. */
 export async function runHandler(
@@ -41,7 +42,7 @@ export async function runHandler(
     }
     return { rows, failures };
   } catch (error) {
-    return { rows, failures, error };
+    return { rows, failures, error: thrownBy(action, error) };
   }
 }
 
