@@ -5,7 +5,7 @@ export default defineConfig({
     include: [
       'packages/*/src/**/*.test.ts',
       'demo-app/{src,host}/**/*.test.ts',
-      'test/src/**/*.test.ts',
+      'test/{src,fleet/src}/**/*.test.ts',
       'scripts/**/*.test.mjs',
     ],
   },

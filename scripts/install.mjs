@@ -58,7 +58,7 @@ function everyPackageIsThere() {
 /** All folders of the workspace that have a manifest. */
 export function workspaceFolders() {
   const packages = readdirSync(join(root, 'packages')).map((name) => join('packages', name));
-  return ['.', ...packages, 'demo-app', 'test', 'test/bench', 'e2e'].filter((folder) =>
+  return ['.', ...packages, 'demo-app', 'test', 'test/bench', 'test/fleet', 'e2e'].filter((folder) =>
     existsSync(join(root, folder, 'package.json')),
   );
 }
