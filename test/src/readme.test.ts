@@ -1,35 +1,20 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { readFile } from 'node:fs/promises';
 import { createClient, type AnyAction, type AnyPlan, type Client, type PouchLike } from '@afield/client';
 import { setParent } from '@afield/contacts';
 import { MemoryPouch } from '@afield/testing';
 import { filter, firstValueFrom } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-
-const root = fileURLToPath(new URL('../../', import.meta.url));
+import { examplesOf, type Examples } from './examples.js';
 
 describe('the examples of the README', () => {
-  let folder: string;
-  let files: string[];
+  let examples: Examples;
+  let files: readonly string[];
 
   beforeAll(async () => {
-    const readme = await readFile(join(root, 'README.md'), 'utf8');
-    const blocks = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, block]) => block ?? '');
-    folder = await mkdtemp(join(root, 'test', 'readme-'));
-    files = blocks.map((_block, at) => join(folder, `example-${String(at)}.ts`));
-    await Promise.all(files.map((file, at) => writeFile(file, blocks[at] ?? '')));
-    await writeFile(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({ extends: '../../tsconfig.base.json', compilerOptions: { composite: false, noEmit: true } }),
-    );
+    examples = await examplesOf('README.md');
+    ({ files } = examples);
   });
-  afterAll(async () => {
-    await rm(folder, { recursive: true, force: true });
-  });
+  afterAll(() => examples.remove());
 
   const actionIn = async (text: string): Promise<AnyAction> => (await exportedBy(text)) as AnyAction;
   const exportedBy = async (text: string): Promise<unknown> => {
@@ -43,9 +28,7 @@ describe('the examples of the README', () => {
 
   it('compile in strict mode', async () => {
     expect(files.length).toBeGreaterThanOrEqual(3);
-    const tsc = join(createRequire(join(root, 'package.json')).resolve('typescript/package.json'), '..', 'bin', 'tsc');
-    const run = promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch((error: unknown) => error);
-    expect(await run).toMatchObject({ stdout: '' });
+    expect(await examples.compile()).toBe('');
   }, 60_000);
 
   it('what is done with failures does what it says', async () => {
