@@ -191,6 +191,7 @@ class AfieldClient implements Client {
       appVersion: options.appVersion,
       lease: this.#lease,
       handlerFetch,
+      breathe: environment.breathe,
       closed: this.#closing.signal,
       changed,
       wrote: (target) => {

@@ -28,7 +28,7 @@ import {
   type RowState,
   type StoredOperation,
 } from './stored.js';
-import { digestOf, hashesOf, storedSubjects, subjectsOf } from './subjects.js';
+import { digestsOf, hashesOf, inHeader, subjectsOf } from './subjects.js';
 
 /** Whatever the queue database holds. */
 export interface StoredDoc {
@@ -174,25 +174,21 @@ export class Queue {
     for (let start = 0; start < operations.length; start += payloadSize * payloadsPerWrite) {
       await this.writeAll(payloadsOf(prefix, operations, start));
     }
-    return this.#writeSubjects(
-      prefix,
-      operations.map(({ i }) => i),
-    );
+    return this.#writeSubjects(prefix, idsOf(operations));
   }
 
-  async #writeSubjects(prefix: string, ids: readonly unknown[]): Promise<Header['subjects']> {
+  async #writeSubjects(payload: string, ids: Iterable<unknown>): Promise<Header['subjects']> {
+    const prefix = payload.replace(/^p:/, 'd:');
     const hashes = await subjectsOf(ids, this.#breathe);
-    const digestPrefix = prefix.replace(/^p:/, 'd:');
-    const { inHeader, digests } = storedSubjects(hashes, digestPrefix);
-    for (const [number, part] of digests.entries()) {
-      await this.writeAll([digestOf(numberedId(digestPrefix, number), part)]);
-    }
-    return inHeader;
+    const subjects = inHeader(hashes, prefix);
+    if (hashes === null || subjects === null || Array.isArray(subjects)) return subjects;
+    for (const digest of digestsOf(hashes, prefix)) await this.writeAll([digest]);
+    return subjects;
   }
 
   /** The subjects that a header keeps beside itself; undefined when they cannot be made out any more. */
   async digest({ digest, count }: { digest: string; count: number }): Promise<Uint32Array | undefined> {
-    return hashesOf(await this.readRange(digest, digestDoc), count);
+    return hashesOf(await this.readRange(digest, digestDoc), count, this.#breathe);
   }
 
   /** The request of a plan, as it was queued. */
@@ -324,6 +320,10 @@ export class Queue {
       throw error;
     }
   }
+}
+
+function* idsOf(operations: readonly StoredOperation[]): Generator {
+  for (const { i } of operations) yield i;
 }
 
 const storedRequest = z.object({ request: z.optional(z.unknown()) });

@@ -1,5 +1,5 @@
 import type { z } from 'zod/mini';
-import { storedVersion, type digestDoc, type Header } from './stored.js';
+import { numberedId, storedVersion, type digestDoc, type Header } from './stored.js';
 
 /** More subjects than this are kept beside the header: it is rewritten with every batch and stays small. */
 export const mostInHeader = 256;
@@ -15,7 +15,10 @@ export type Subjects = readonly number[] | Uint32Array | null;
 export type Digest = z.infer<typeof digestDoc>;
 
 /** Distinct hashes of document ids: two equal ids have equal hashes, so that too much may be held back, never too little. */
-export async function subjectsOf(ids: Iterable<unknown>, breathe: () => Promise<void>): Promise<number[] | null> {
+export async function subjectsOf(
+  ids: Iterable<unknown>,
+  breathe: () => Promise<void>,
+): Promise<ReadonlySet<number> | null> {
   const hashes = new Set<number>();
   let seen = 0;
   for (const id of ids) {
@@ -24,35 +27,43 @@ export async function subjectsOf(ids: Iterable<unknown>, breathe: () => Promise<
     hashes.add(hashOf(id));
     if (hashes.size > mostSubjects) return null;
   }
-  return [...hashes];
+  return hashes;
 }
 
-/** How subjects are stored: few in the header itself, many in documents whose ids begin with `prefix`. */
-export function storedSubjects(
-  hashes: readonly number[] | null,
-  prefix: string,
-): { inHeader: Header['subjects']; digests: readonly (readonly number[])[] } {
-  if (hashes === null || hashes.length <= mostInHeader) return { inHeader: hashes && [...hashes], digests: [] };
-  const digests: (readonly number[])[] = [];
-  for (let start = 0; start < hashes.length; start += perDocument) {
-    digests.push(hashes.slice(start, start + perDocument));
+/** What the header says of its subjects: they themselves when they are few, else where they are. */
+export function inHeader(hashes: ReadonlySet<number> | null, prefix: string): Header['subjects'] {
+  if (hashes === null) return null;
+  return hashes.size <= mostInHeader ? [...hashes] : { digest: prefix, count: hashes.size };
+}
+
+/** The documents that hold many subjects, one after another as they are asked for. Ids begin with `prefix`. */
+export function* digestsOf(hashes: ReadonlySet<number>, prefix: string): Generator<Digest> {
+  let part: number[] = [];
+  let number = 0;
+  for (const hash of hashes) {
+    part.push(hash);
+    if (part.length < perDocument) continue;
+    yield digestOf(numberedId(prefix, number++), part);
+    part = [];
   }
-  return { inHeader: { digest: prefix, count: hashes.length }, digests };
+  if (part.length > 0) yield digestOf(numberedId(prefix, number), part);
 }
 
-/** One document of a digest: four bytes a hash, the lowest first, as base64. */
-export function digestOf(_id: string, hashes: readonly number[]): Digest {
-  const bytes = new DataView(new ArrayBuffer(hashes.length * 4));
-  hashes.forEach((value, at) => {
-    bytes.setUint32(at * 4, value, true);
-  });
+/** Four bytes a hash, the lowest first, as base64. */
+function digestOf(_id: string, hashes: readonly number[]): Digest {
   let text = '';
-  for (let at = 0; at < bytes.byteLength; at++) text += String.fromCharCode(bytes.getUint8(at));
+  for (const hash of hashes) {
+    text += String.fromCharCode(hash & 0xff, (hash >>> 8) & 0xff, (hash >>> 16) & 0xff, hash >>> 24);
+  }
   return { _id, v: storedVersion, hashes: btoa(text) };
 }
 
 /** The hashes of all documents of a digest; undefined when some of them are missing or damaged. */
-export function hashesOf(digests: readonly Digest[], count: number): Uint32Array | undefined {
+export async function hashesOf(
+  digests: readonly Digest[],
+  count: number,
+  breathe: () => Promise<void>,
+): Promise<Uint32Array | undefined> {
   const hashes = new Uint32Array(count);
   let at = 0;
   for (const digest of digests) {
@@ -62,6 +73,7 @@ export function hashesOf(digests: readonly Digest[], count: number): Uint32Array
       const low = text.charCodeAt(byte) | (text.charCodeAt(byte + 1) << 8);
       hashes[at++] = low | (text.charCodeAt(byte + 2) << 16) | (text.charCodeAt(byte + 3) << 24);
     }
+    await breathe();
   }
   return at === count ? hashes : undefined;
 }

@@ -20,12 +20,14 @@ function stage(stored: (place: { digest: string; count: number }) => Uint32Array
   look: () => Promise<readonly Header[]>;
   asked: string[];
   warned: string[];
+  turns: number[];
   follow: (...headers: Header[]) => void;
 } {
   const clock = new ManualClock();
   const order = new Order();
   const asked: string[] = [];
   const warned: string[] = [];
+  const turns: number[] = [];
   const digests = new Digests({
     order,
     queue: {
@@ -38,18 +40,23 @@ function stage(stored: (place: { digest: string; count: number }) => Uint32Array
     scheduler: new Scheduler(clock, () => 0),
     policy: new RetryPolicy(rampOfR2, 0, () => 0),
     closed: new AbortController().signal,
+    breathe: () => {
+      turns.push(order.learned);
+      return Promise.resolve();
+    },
     warn: (line) => warned.push(line),
     poke: () => undefined,
   });
   return {
     asked,
     warned,
+    turns,
     follow: (...headers) => {
       order.follow(headers);
     },
     look: async () => {
       const { unknown } = order.choose('local', () => false);
-      digests.read(unknown);
+      digests.attend(unknown);
       await digests.idle();
       return unknown;
     },
@@ -73,6 +80,18 @@ it('R17 what has no room in memory counts as everything until others are at thei
   for (let times = 0; times < 4; times++) await look();
   expect(asked).toEqual(['1', '2']);
   follow(...headers.map((one, at): Header => (at === 0 ? { ...one, state: 'done' } : one)));
-  await look();
+  // The first look after its end lets it go, the second one reads.
+  for (let times = 0; times < 2; times++) await look();
   expect(asked).toEqual(['1', '2', '3']);
+});
+
+it('the page gets its turns while many are taken in, and when they go', async () => {
+  const { look, turns, follow } = stage(({ count }) => Uint32Array.from({ length: count }, (_, at) => at));
+  const headers = [header(1, 20_000), header(2, 300)] as const;
+  follow(...headers);
+  await look();
+  expect(turns).toHaveLength(4);
+  follow({ ...headers[0], state: 'done' }, headers[1]);
+  await look();
+  expect(turns).toHaveLength(8);
 });

@@ -9,6 +9,8 @@ import type { Order } from './order.js';
 
 /** Subjects that are kept in memory at most; what has no room counts as everything until others are at their end. */
 const mostInMemory = 2 * mostSubjects + 100_000;
+/** Subjects that are taken in or out before the page gets a turn. */
+const perTurn = 5_000;
 const waitKey = 'digests';
 
 export interface DigestsParts {
@@ -18,15 +20,16 @@ export interface DigestsParts {
   readonly policy: RetryPolicy;
   readonly clock: Clock;
   readonly closed: AbortSignal;
+  readonly breathe: () => Promise<void>;
   readonly warn: (line: string) => void;
   /** What is known of the order has changed. */
   readonly poke: () => void;
 }
 
-/** Reads the subjects that headers keep beside themselves, one after another, when a decision needs them. */
+/** Brings to the order the subjects that headers keep beside themselves, one after another, when a decision needs them. */
 export class Digests {
   readonly #parts: DigestsParts;
-  #reading: Promise<void> | undefined;
+  #busy: Promise<void> | undefined;
   #failures = 0;
   /** Ids of headers whose subjects cannot be made out: they count as everything. */
   readonly #damaged = new Set<string>();
@@ -35,23 +38,36 @@ export class Digests {
     this.#parts = parts;
   }
 
-  /** Begins to read the first of these; the later ones are held back by it until then. */
-  read([header]: readonly Header[]): void {
+  /** After each look at the order: what is on its way in or out of it goes on, or the first of `unknown` is read. */
+  attend([header]: readonly Header[]): void {
     const { order, scheduler, closed } = this.#parts;
-    if (header === undefined || this.#reading !== undefined || closed.aborted || scheduler.isWaiting(waitKey)) return;
+    if (this.#busy !== undefined || closed.aborted) return;
+    if (order.hasWork) this.#busy = this.#work();
+    if (header === undefined || this.#busy !== undefined || scheduler.isWaiting(waitKey)) return;
     const { subjects } = header;
     if (subjects === null || Array.isArray(subjects) || this.#damaged.has(header._id)) return;
+    // The later ones are held back by it, whatever theirs are.
     if (order.learned + subjects.count > mostInMemory) return;
-    this.#reading = this.#read(header, subjects);
+    this.#busy = this.#read(header, subjects);
   }
 
-  /** Resolves when nothing is read any more. */
+  /** Resolves when nothing is under way any more. */
   async idle(): Promise<void> {
-    await this.#reading;
+    await this.#busy;
+  }
+
+  async #work(): Promise<void> {
+    const { order, closed, breathe, poke } = this.#parts;
+    while (order.hasWork && !closed.aborted) {
+      order.work(perTurn);
+      await breathe();
+    }
+    this.#busy = undefined;
+    poke();
   }
 
   async #read(header: Header, place: { digest: string; count: number }): Promise<void> {
-    const { queue, order, scheduler, policy, clock, poke, warn } = this.#parts;
+    const { queue, order, scheduler, policy, clock, warn } = this.#parts;
     try {
       const subjects = await queue.digest(place);
       this.#failures = 0;
@@ -62,11 +78,10 @@ export class Digests {
       }
     } catch {
       const { delayMs } = policy.delay(++this.#failures, 0);
-      scheduler.wait(waitKey, beginWait(clock, delayMs), poke);
+      this.#busy = undefined;
+      scheduler.wait(waitKey, beginWait(clock, delayMs), this.#parts.poke);
       return;
-    } finally {
-      this.#reading = undefined;
     }
-    poke();
+    await this.#work();
   }
 }

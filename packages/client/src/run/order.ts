@@ -12,6 +12,15 @@ interface Entry {
   heldBy: number;
 }
 
+/** Many subjects that come or go, step by step: until it is done they count as everything, or as if they were there. */
+interface Chore {
+  readonly entry: Entry;
+  subjects: Uint32Array;
+  /** How many are done. */
+  at: number;
+  isLeaving: boolean;
+}
+
 /** Those that share one subject or one lane, in their order: the first of them holds back all others. */
 type Chains<Key> = Map<Key, Entry | Entry[]>;
 
@@ -24,18 +33,24 @@ export interface Choice {
 /**
  * Who waits for whom (R17): a bulk operation that is not at its end holds back later ones that share a subject of its
  * target, or its lane. It follows the headers as they change, so that a look at a thousand of them that wait costs no
- * more than the thousand. What it does not know holds back too much, never too little.
+ * more than the thousand. What it does not know, and what is on its way in or out, holds back too much, never too little.
  */
 export class Order {
   readonly #entries = new Map<number, Entry>();
   readonly #live: Readonly<Record<Target, Entry[]>> = { local: [], server: [] };
   readonly #subjects: Readonly<Record<Target, Chains<number>>> = { local: new Map(), server: new Map() };
   readonly #lanes: Chains<string> = new Map();
+  readonly #chores: Chore[] = [];
   #learned = 0;
 
   /** How many subjects are kept that `learn` has brought. */
   get learned(): number {
     return this.#learned;
+  }
+
+  /** Whether `work` has something to do. */
+  get hasWork(): boolean {
+    return this.#chores.length > 0;
   }
 
   /** Takes over all headers as they are now. */
@@ -56,11 +71,31 @@ export class Order {
     for (const entry of [...this.#entries.values()]) if (!present.has(entry.header)) this.#remove(entry);
   }
 
-  /** The subjects that a header keeps beside itself. */
+  /** The subjects that a header keeps beside itself: they are taken in by `work`. */
   learn(header: Header, subjects: Uint32Array): void {
     const entry = this.#entries.get(sequenceOf(header._id));
     if (entry?.subjects !== 'unknown' || !isSame(entry.header.subjects, header.subjects)) return;
-    this.#replace(entry, entry.header, subjects);
+    if (this.#chores.some((chore) => chore.entry === entry)) return;
+    this.#learned += subjects.length;
+    this.#chores.push({ entry, subjects, at: 0, isLeaving: false });
+  }
+
+  /** Takes so many subjects in or out. The page may have a turn before the next call. */
+  work(most: number): void {
+    for (let steps = most; steps > 0;) {
+      const [chore] = this.#chores;
+      if (chore === undefined) return;
+      const { entry, subjects, at, isLeaving } = chore;
+      const end = Math.min(at + steps, subjects.length);
+      const chains = this.#subjects[entry.header.target];
+      for (const subject of subjects.subarray(at, end)) (isLeaving ? leave : join)(chains, subject, entry);
+      steps -= end - at;
+      chore.at = end;
+      if (end < subjects.length) return;
+      this.#chores.shift();
+      if (isLeaving) this.#learned -= subjects.length;
+      else entry.subjects = subjects;
+    }
   }
 
   /** The first bulk operation of a target that may run now. */
@@ -81,43 +116,51 @@ export class Order {
     return { next: undefined, unknown };
   }
 
-  #add(header: Header, learned?: Uint32Array): void {
-    const { subjects } = header;
+  #add(header: Header): void {
+    const { subjects, lane, target } = header;
+    const known = subjects === null || Array.isArray(subjects);
     const entry: Entry = {
       sequence: sequenceOf(header._id),
       header,
-      subjects: learned ?? (subjects === null || Array.isArray(subjects) ? subjects : 'unknown'),
+      subjects: known ? subjects : 'unknown',
       heldBy: 0,
     };
     this.#entries.set(entry.sequence, entry);
-    insert(this.#live[header.target], entry);
-    this.#learned += learned?.length ?? 0;
-    this.#eachChain(entry, join);
+    insert(this.#live[target], entry);
+    if (lane !== null) join(this.#lanes, lane, entry);
+    if (Array.isArray(subjects)) for (const subject of subjects) join(this.#subjects[target], subject, entry);
   }
 
   #remove(entry: Entry): void {
+    const { subjects } = entry;
+    const { lane, target } = entry.header;
     this.#entries.delete(entry.sequence);
-    const live = this.#live[entry.header.target];
+    const live = this.#live[target];
     live.splice(live.indexOf(entry), 1);
-    if (entry.subjects instanceof Uint32Array) this.#learned -= entry.subjects.length;
-    this.#eachChain(entry, leave);
+    if (lane !== null) leave(this.#lanes, lane, entry);
+    if (Array.isArray(subjects))
+      for (const subject of subjects as number[]) leave(this.#subjects[target], subject, entry);
+    else if (subjects instanceof Uint32Array) this.#chores.push({ entry, subjects, at: 0, isLeaving: true });
+    else if (subjects === 'unknown') this.#turnBack(entry);
+  }
+
+  /** One that is at its end before all its subjects were taken in: those that were go out again. */
+  #turnBack(entry: Entry): void {
+    const chore = this.#chores.find((one) => one.entry === entry);
+    if (chore === undefined) return;
+    this.#learned -= chore.subjects.length - chore.at;
+    chore.subjects = chore.subjects.subarray(0, chore.at);
+    chore.at = 0;
+    chore.isLeaving = true;
   }
 
   #renew(entry: Entry, header: Header): void {
-    if (isSame(entry.header.subjects, header.subjects)) entry.header = header;
-    else this.#replace(entry, header);
-  }
-
-  #replace(entry: Entry, header: Header, learned?: Uint32Array): void {
+    if (isSame(entry.header.subjects, header.subjects)) {
+      entry.header = header;
+      return;
+    }
     this.#remove(entry);
-    this.#add(header, learned);
-  }
-
-  #eachChain(entry: Entry, change: <Key>(chains: Chains<Key>, key: Key, entry: Entry) => void): void {
-    const { lane, target } = entry.header;
-    if (lane !== null) change(this.#lanes, lane, entry);
-    if (entry.subjects === null || entry.subjects === 'unknown') return;
-    for (const subject of entry.subjects) change(this.#subjects[target], subject, entry);
+    this.#add(header);
   }
 }
 

@@ -61,6 +61,8 @@ export interface RunnerParts {
   readonly lease: string;
   readonly handlerFetch: typeof fetch;
   readonly closed: AbortSignal;
+  /** Gives the page a turn in the middle of long work. */
+  readonly breathe: () => Promise<void>;
   /** Something that is shown has changed. */
   readonly changed: () => void;
   /** A bulk operation came to its end, or documents of this target were written. */
@@ -243,7 +245,7 @@ export class Runner {
       if (blocked !== 'asking') this.#show(header, blocked);
       return false;
     });
-    this.#digests.read(unknown);
+    this.#digests.attend(unknown);
     return next;
   }
 
