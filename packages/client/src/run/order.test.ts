@@ -124,6 +124,8 @@ describe('what runs next', () => {
     order.follow([first, second, third]);
     order.learn(first, Uint32Array.from((await hashed(many)) ?? []));
     order.work(999);
+    // Learned again meanwhile: it is the same.
+    order.learn(first, Uint32Array.from((await hashed(many)) ?? []));
     expect([next(), order.hasWork]).toEqual([undefined, true]);
     order.work(1);
     expect([next(), order.hasWork]).toEqual([3, false]);
