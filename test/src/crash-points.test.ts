@@ -144,6 +144,6 @@ describe('the client dies at any call, and another one takes over', () => {
       expect(report.points).toBeGreaterThan(40);
       expect(points).toHaveLength(report.points + 1);
     },
-    60_000,
+    120_000,
   );
 });

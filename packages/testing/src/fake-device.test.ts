@@ -92,4 +92,19 @@ describe('FakeDevice', () => {
     await expect(other.database('records').get('a')).rejects.toMatchObject({ status: 404 });
     await other.dispose();
   });
+
+  it('closes the databases of one tab, and another tab goes on with its own', async () => {
+    device = new FakeDevice();
+    await device.database('records').put({ _id: 'a' });
+    const [first, second] = [open(device.process()), open(device.process())];
+    await device.until(firstValueFrom(first.status$.pipe(filter(({ leader }) => leader))));
+    const closing = first.close();
+    await device.until(paint(second, 'blue'));
+    await device.until(closing);
+    await device.until(done(second));
+    expect(await colour()).toMatchObject({ colour: 'blue' });
+    const handle = new (device.process().PouchDB)('records');
+    await handle.close();
+    await expect(handle.get('a')).rejects.toThrow('closed');
+  });
 });

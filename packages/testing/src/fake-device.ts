@@ -118,12 +118,20 @@ export class FakeDevice {
   }
 }
 
-/** Databases of one device have names of their own, and are remembered. */
+/**
+ * Databases of one device have names of their own, and are remembered. Each tab of a browser has its own connection; in
+ * one process PouchDB shares it, and whoever closed it would cut off the others: here only the handle is closed.
+ */
 function named(PouchDB: PouchConstructor, prefix: string, names: Set<string>): PouchConstructor {
   function NamedPouch(name: string, options?: object): PouchLike {
     if (/^https?:/.test(name)) return new PouchDB(name, options);
     names.add(name);
-    return new PouchDB(`${prefix}${name}`, options);
+    const handle = new PouchDB(`${prefix}${name}`, options);
+    return Object.assign(handle, {
+      _close: (done: () => void) => {
+        done();
+      },
+    });
   }
   return Object.assign(NamedPouch, {
     replicate: (source: PouchLike, target: PouchLike, options?: object) => PouchDB.replicate(source, target, options),
