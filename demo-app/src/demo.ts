@@ -5,6 +5,7 @@ import { BehaviorSubject } from 'rxjs';
 import { Catalogue, isPlace } from './catalogue.js';
 import type { DemoConfig } from './config.js';
 import type { SourceFile } from './csv/table.js';
+import { faultyAction, faultyOperations } from './faulty.js';
 import { forgetOtherStores } from './forget-stores.js';
 import { importFiles, type ImportProgress, type ImportSummary } from './import-documents.js';
 import { outageSwitch, type OutageSwitch } from './outage.js';
@@ -77,6 +78,14 @@ export class Demo implements DemoApi {
     const operations = mustFail(guarded, refused, placeId);
     return this.client.enqueue({ target: 'local', actions: [{ action: 'set-parent', operations }] });
   }
+
+  /** Queues changes that a fault of this app stops in the middle. */
+  meetFault(): Promise<EnqueueReceipt> {
+    return this.client.enqueue({
+      target: 'local',
+      actions: [{ action: 'meet-a-fault', operations: faultyOperations() }],
+    });
+  }
 }
 
 /** Opens the device's stores. URL parameters for tests: `autoStart=false`, `batchSize=N`. */
@@ -86,7 +95,7 @@ export async function openDemo(config: DemoConfig, parameters: URLSearchParams):
   const client = createClient({
     name: config.name,
     PouchDB,
-    actions: [setParent, setContact],
+    actions: [setParent, setContact, faultyAction()],
     server: config.server,
     results: config.results,
     auth: { credentials: () => Promise.resolve({ type: 'basic', ...config.credentials }) },

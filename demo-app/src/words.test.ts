@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ClientStatus, TransferStatus } from '@afield/client';
-import { countdown, count, wordsOfClient, wordsOfFailure } from './words.js';
+import type { BulkOperationStatus, ClientStatus, FailedOperation, TransferStatus } from '@afield/client';
+import { countdown, count, notDone, wordsOfClient, wordsOfFailure, wordsOfResolution } from './words.js';
 
 const idle: TransferStatus = {
   state: 'idle',
@@ -53,5 +53,34 @@ describe('words for people', () => {
       text: 'At the server, but 1 change failed.',
       mood: 'waiting',
     });
+  });
+
+  it('R19 says that something is paused, and does not call the whole paused', () => {
+    expect(wordsOfClient({ ...quiet, state: 'paused', pending: 3 }).text).toBe('A part of the queue is paused');
+  });
+
+  it('R19 says what became of a failure: waiting, worked, failed again, discarded', () => {
+    const bulk = (cursor: number, state: string): BulkOperationStatus =>
+      ({ id: 'b2', sequence: 2, cursor, total: 2, state }) as unknown as BulkOperationStatus;
+    const retried = {
+      failureId: 'f1',
+      bulkOperationId: 'b1',
+      index: 0,
+      resolution: { how: 'retried', bulkOperationId: 'b2', index: 1, at: 5 },
+    } as unknown as FailedOperation;
+    const words = (one: BulkOperationStatus, all = [retried]): string => wordsOfResolution(retried, [one], all).text;
+    expect(words(bulk(0, 'paused'))).toBe('Tried again as #2. Paused');
+    expect(words(bulk(1, 'running'))).toBe('Tried again as #2. Working on it');
+    expect(words(bulk(2, 'done'))).toBe('Tried again as #2. It worked');
+    const another = { ...retried, failureId: 'f2', bulkOperationId: 'b2', index: 0, resolution: undefined };
+    expect(words(bulk(2, 'done-with-failures'), [retried, another])).toBe('Tried again as #2. It worked');
+    const again = { ...another, index: 1 };
+    expect(words(bulk(2, 'done-with-failures'), [retried, again])).toBe('Tried again as #2. It failed again');
+    expect(wordsOfResolution({ ...retried, resolution: { how: 'discarded', at: 5 } }, [], []).text).toBe('Discarded');
+  });
+
+  it('R19 counts what was not done, also where a cancel came in the middle of a batch', () => {
+    const counts = { total: 10, cursor: 4, applied: 3, alreadyApplied: 1, failed: 1, resolved: 1 };
+    expect(notDone(counts as unknown as BulkOperationStatus)).toBe(4);
   });
 });

@@ -3,6 +3,7 @@ import type {
   BulkOperationStatus,
   ClientStatus,
   ErrorSummary,
+  FailedOperation,
   TransferStatus,
 } from '@afield/client';
 
@@ -64,6 +65,7 @@ export function wordsOfClient(status: ClientStatus, isOutage = false): Words {
   const transfers = [status.push, status.pull, status.results];
   const waiting = transfers.find(({ state }) => state.startsWith('waiting'));
   if (waiting) return { text: 'The server does not answer: changes are kept on this device', mood: 'waiting' };
+  if (status.state === 'paused') return { text: 'A part of the queue is paused', mood: 'waiting' };
   if (status.state !== 'idle') return states[status.state];
   if (status.push.state === 'running' || status.unreported > 0)
     return { text: 'Bringing changes to the server', mood: 'busy' };
@@ -161,10 +163,37 @@ export function wordsOfFailure(code: string): FailureWords {
   return (Object.prototype.hasOwnProperty.call(failureCodes, code) ? failureCodes[code] : undefined) ?? otherFailure;
 }
 
+/**
+ * What became of a failure that was retried or discarded.
+ * @param all failures, the open ones included: a retry may have failed again
+ */
+export function wordsOfResolution(
+  { resolution }: FailedOperation,
+  bulkOperations: readonly BulkOperationStatus[],
+  all: readonly FailedOperation[],
+): Words {
+  if (resolution?.how !== 'retried') return { text: 'Discarded', mood: 'waiting' };
+  const { bulkOperationId, index } = resolution;
+  const bulk = bulkOperations.find(({ id }) => id === bulkOperationId);
+  if (bulk === undefined) return { text: 'Tried again', mood: 'waiting' };
+  const again = `Tried again as #${String(bulk.sequence)}`;
+  const failedAgain = all.some((failure) => failure.bulkOperationId === bulkOperationId && failure.index === index);
+  if (failedAgain) return { text: `${again}. It failed again`, mood: 'bad' };
+  // A batch that a cancel has cut off may have done more than it says: then only the rest knows.
+  if (index < bulk.cursor) return { text: `${again}. It worked`, mood: 'good' };
+  return { text: `${again}. ${states[bulk.state].text}`, mood: states[bulk.state].mood };
+}
+
+/** How many operations of it have no outcome: those that a fault or a cancel left undone. */
+export function notDone({ total, applied, alreadyApplied, failed, resolved }: BulkOperationStatus): number {
+  return Math.max(0, total - applied - alreadyApplied - failed - resolved);
+}
+
 const actions: Readonly<Record<string, string>> = {
   'set-parent': 'Move',
   'set-contact': 'Update contacts',
   delete: 'Delete',
+  'meet-a-fault': 'Practice with a fault',
 };
 
 export function wordsOfAction(name: string): string {

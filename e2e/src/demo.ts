@@ -63,6 +63,16 @@ export class DemoPage {
     return this.page.locator('[data-bulk]');
   }
 
+  /** One of them, by its number. */
+  bulkOperation(sequence: number): Locator {
+    const heading = this.page.getByRole('heading', { name: new RegExp(`^#${String(sequence)} `) });
+    return this.bulkOperations.filter({ has: heading });
+  }
+
+  get failed(): Locator {
+    return this.page.getByRole('region', { name: 'Failed' });
+  }
+
   get push(): Locator {
     return this.page.locator('[data-transfer=push]');
   }
@@ -70,6 +80,11 @@ export class DemoPage {
   /** A document as the server has it, asked past the proxy. */
   async onServer(id: string): Promise<StoredDocument> {
     return (await askFor(this.demo.couch, 'GET', `${this.demo.names.app}/${encodeURIComponent(id)}`)) as StoredDocument;
+  }
+
+  /** Another person adds a document on the server. */
+  async createOnServer(id: string, content: Readonly<Record<string, unknown>>): Promise<void> {
+    await askFor(this.demo.couch, 'PUT', `${this.demo.names.app}/${encodeURIComponent(id)}`, content);
   }
 
   /** Another person edits a document on the server. */

@@ -16,7 +16,6 @@ export function moveDialog(state: ViewState, actions: Actions): TemplateResult |
   const found = all.filter(({ name }) => name.toLowerCase().includes(wanted));
   const nothingFound = all.length === 0 ? noTargets(state.catalogue, chosen) : 'No place is called so.';
   return html`<dialog
-    class="move"
     aria-label="Move to another place"
     @cancel=${(event: Event) => {
       event.preventDefault();

@@ -2,7 +2,8 @@ import type { BulkOperationStatus, ErrorSummary, TransferStatus } from '@afield/
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { count, countdown, wordsOfAction, wordsOfBulk, wordsOfError, wordsOfTransfer, type Words } from '../words.js';
-import type { ViewState } from './state.js';
+import { bulkControls } from './bulk-controls.js';
+import type { Actions, ViewState } from './state.js';
 
 export function syncPanel(state: ViewState): TemplateResult {
   const { status } = state;
@@ -25,25 +26,25 @@ function transfer(name: string, title: string, transfer: TransferStatus, now: nu
   </div>`;
 }
 
-export function queuePanel(state: ViewState): TemplateResult {
+export function queuePanel(state: ViewState, actions: Actions): TemplateResult {
   const newestFirst = [...state.bulkOperations].reverse();
   if (newestFirst.length === 0) return html`<p class="empty">Nothing has been queued on this device yet.</p>`;
   return html`<ol class="queue">
     ${repeat(
       newestFirst,
       (bulk) => bulk.id,
-      (bulk) => bulkOperation(bulk, state),
+      (bulk) => bulkOperation(bulk, state, actions),
     )}
   </ol>`;
 }
 
-function bulkOperation(bulk: BulkOperationStatus, state: ViewState): TemplateResult {
+function bulkOperation(bulk: BulkOperationStatus, state: ViewState, actions: Actions): TemplateResult {
   const words = state.status ? wordsOfBulk(bulk, state.status.push) : { text: bulk.state, mood: 'busy' as const };
   const [first = '', ...later] = bulk.actions.map(wordsOfAction);
-  const title = [first, ...later.map((name) => name.toLowerCase())].join(', then ');
+  const title = `#${String(bulk.sequence)} ${[first, ...later.map((name) => name.toLowerCase())].join(', then ')}`;
   return html`<li class="card" data-bulk=${bulk.id} data-state=${bulk.state}>
     <header>
-      <h3>#${bulk.sequence} ${title}</h3>
+      <h3>${title}</h3>
       <span class="detail">${bulk.target === 'local' ? 'on this device' : 'at the server'}</span>
     </header>
     ${badge(words)} ${waiting(bulk.attempt, bulk.nextAttemptAt, errorNow(bulk), state.now)}
@@ -53,7 +54,10 @@ function bulkOperation(bulk: BulkOperationStatus, state: ViewState): TemplateRes
       <span>· ${bulk.applied.toLocaleString('en')} changed</span>
       <span>· ${bulk.alreadyApplied.toLocaleString('en')} unchanged</span>
       <span class=${bulk.failed > 0 ? 'bad' : ''}>· ${bulk.failed.toLocaleString('en')} failed</span>
+      ${bulk.resolved === 0 ? nothing : html`<span>· ${bulk.resolved.toLocaleString('en')} tried again or discarded</span>`}
+      ${bulk.ratePerSecond === undefined ? nothing : html`<span>· at most ${bulk.ratePerSecond} a second</span>`}
     </p>
+    ${bulkControls(bulk, title, state, actions)}
   </li>`;
 }
 

@@ -1,27 +1,27 @@
-import { html, nothing, render, type TemplateResult } from 'lit';
-import { live } from 'lit/directives/live.js';
+import type { FailedOperation } from '@afield/client';
+import { render } from 'lit';
 import { combineLatest, fromEvent, interval, merge } from 'rxjs';
-import { auditTime, filter } from 'rxjs/operators';
+import { auditTime, distinctUntilChanged, filter, switchMap } from 'rxjs/operators';
 import type { Demo } from '../demo.js';
 import { MoveError } from '../plan-move.js';
-import { count, wordsOfClient } from '../words.js';
-import { failuresPanel } from './failures.js';
-import { importPanel } from './import.js';
-import { moveDialog } from './move-dialog.js';
-import { queuePanel, syncPanel } from './queue.js';
+import { Decisions, nothingDecided } from './decisions.js';
+import { page } from './page.js';
 import type { Actions, MoveState, Tab, ViewState } from './state.js';
-import { rowsShown, tree } from './tree.js';
+import { rowsShown } from './tree.js';
 
 const redrawEveryMs = 150;
 const readOutageEveryMs = 3000;
 const moreRows = 100;
 const failuresAtOnce = 50;
 
-/** Draws the whole page from one state; lit changes only what differs. Data becomes text, never markup. */
+/** Draws the whole page from one state; lit changes only what differs. */
 export class Screen implements Actions {
+  readonly decide: Decisions;
   #state: ViewState;
   #isDrawn = true;
   #outageReading = 0;
+  /** What had the focus before a dialog. */
+  #opener: Element | null = null;
 
   constructor(
     private readonly demo: Demo,
@@ -42,8 +42,15 @@ export class Screen implements Actions {
       move: undefined,
       failuresShown: failuresAtOnce,
       isQueuingFailures: false,
+      decisions: nothingDecided,
       notice: undefined,
     };
+    this.decide = new Decisions(
+      demo.client,
+      () => this.#state.decisions,
+      (change) => this.#change({ decisions: { ...this.#state.decisions, ...change } }),
+      (error) => this.#notice(error),
+    );
   }
 
   show(): void {
@@ -59,6 +66,16 @@ export class Screen implements Actions {
       .subscribe({
         next: ({ status, bulkOperations, failures, importState }) =>
           this.#change({ status, bulkOperations, failures, importState, now: Date.now() }),
+        error: (error: unknown) => this.#notice(error),
+      });
+    // What was decided leaves the open failures: then there is something new to look at.
+    client.failures$
+      .pipe(
+        distinctUntilChanged(areSame),
+        switchMap(() => client.listFailures({ resolved: true })),
+      )
+      .subscribe({
+        next: (resolved) => this.#change({ decisions: { ...this.#state.decisions, resolved } }),
         error: (error: unknown) => this.#notice(error),
       });
     interval(1000)
@@ -144,6 +161,15 @@ export class Screen implements Actions {
       .finally(() => this.#change({ isQueuingFailures: false }));
   }
 
+  meetFault(): void {
+    this.#change({ isQueuingFailures: true });
+    this.demo
+      .meetFault()
+      .then(() => this.#change({ tab: 'queue' }))
+      .catch((error: unknown) => this.#notice(error))
+      .finally(() => this.#change({ isQueuingFailures: false }));
+  }
+
   syncNow(): void {
     this.demo.client.syncNow();
   }
@@ -223,10 +249,29 @@ export class Screen implements Actions {
   }
 
   #draw(): void {
+    const focused = document.activeElement;
+    const hadDialog = this.root.querySelector('dialog') !== null;
     render(page(this.#state, this), this.root);
     const dialog = this.root.querySelector('dialog');
-    if (dialog && !dialog.open) dialog.showModal();
+    if (dialog && !dialog.open) {
+      this.#opener = focused;
+      dialog.showModal();
+    } else if (!dialog && (hadDialog || focused?.isConnected === false)) {
+      this.#focusAgain(hadDialog ? this.#opener : focused);
+    }
   }
+
+  /** Whoever works without a mouse stays where they were, or where it is said what has happened. */
+  #focusAgain(before: Element | null): void {
+    const element = before?.isConnected === true ? before : this.root.querySelector('.said');
+    if (element instanceof HTMLElement) element.focus({ preventScroll: true });
+  }
+}
+
+function areSame(before: readonly FailedOperation[], after: readonly FailedOperation[]): boolean {
+  return (
+    before.length === after.length && before.every(({ failureId }, place) => failureId === after[place]?.failureId)
+  );
 }
 
 function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
@@ -237,92 +282,4 @@ function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function page(state: ViewState, actions: Actions): TemplateResult {
-  return html`<div class="head">
-      ${header(state, actions)}
-      ${
-        state.notice === undefined
-          ? nothing
-          : html`<p class="notice" role="alert">
-              ${state.notice} <button @click=${() => actions.dismissNotice()}>Close</button>
-            </p>`
-      }
-      <nav aria-label="Parts of the page" data-tab=${state.tab}>
-        ${tabButton('places', 'Places', undefined, state, actions)}
-        ${tabButton('queue', 'Queue', state.status?.pending, state, actions)}
-        ${tabButton('failures', 'Failed', state.failures.length, state, actions)}
-        ${tabButton('import', 'Import', undefined, state, actions)}
-      </nav>
-    </div>
-    <main data-tab=${state.tab}>
-      <section class="places" aria-label="Places and persons">
-        <h2>Places and persons</h2>
-        ${tree(state, actions)}
-      </section>
-      <div class="side">
-        <section class="queue-section" aria-label="Queue">
-          <h2>Server</h2>
-          ${syncPanel(state)}
-          <h2>Queue</h2>
-          ${queuePanel(state)}
-        </section>
-        <section class="failures-section" aria-label="Failed">
-          <h2>
-            Failed ${state.failures.length > 0 ? html`<span class="tally">${state.failures.length}</span>` : nothing}
-          </h2>
-          ${failuresPanel(state, actions)}
-        </section>
-        <section class="import-section" aria-label="Import">
-          <h2>Import</h2>
-          ${importPanel(state, actions)}
-        </section>
-      </div>
-    </main>
-    ${chosenBar(state, actions)} ${moveDialog(state, actions)}`;
-}
-
-function header(state: ViewState, actions: Actions): TemplateResult {
-  const words = state.status ? wordsOfClient(state.status, state.outage === true) : { text: 'Opening …', mood: 'busy' };
-  return html`<header class="top">
-    <h1>Afield <span>demo</span></h1>
-    <p class="overall ${words.mood}" role="status">${words.text}</p>
-    <div class="controls">
-      <label class="switch">
-        <input
-          type="checkbox"
-          role="switch"
-          .checked=${live(state.outage === true)}
-          ?disabled=${state.outage === 'unknown'}
-          @change=${(event: Event) => actions.setOutage((event.target as HTMLInputElement).checked)}
-        />
-        <span class="track" aria-hidden="true"></span>
-        Server outage
-      </label>
-      <button @click=${() => actions.syncNow()}>Sync now</button>
-    </div>
-  </header>`;
-}
-
-function tabButton(
-  tab: Tab,
-  title: string,
-  tally: number | undefined,
-  state: ViewState,
-  actions: Actions,
-): TemplateResult {
-  return html`<button aria-current=${state.tab === tab ? 'page' : 'false'} @click=${() => actions.selectTab(tab)}>
-    ${title}
-    ${tally === undefined || tally === 0 ? nothing : html`<span class="tally">${tally.toLocaleString('en')}</span>`}
-  </button>`;
-}
-
-function chosenBar(state: ViewState, actions: Actions): TemplateResult | typeof nothing {
-  if (state.chosen.size === 0) return nothing;
-  return html`<div class="chosen-bar" role="region" aria-label="Chosen">
-    <span>${count(state.chosen.size, 'record', 'records')} chosen</span>
-    <button @click=${() => actions.clearChosen()}>Clear</button>
-    <button class="primary" @click=${() => actions.startMove()}>Move …</button>
-  </div>`;
 }

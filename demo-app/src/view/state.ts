@@ -1,6 +1,7 @@
 import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from '@afield/client';
 import type { Catalogue } from '../catalogue.js';
 import type { ImportState } from '../demo.js';
+import type { Decisions, DecisionsState } from './decisions.js';
 
 export type Tab = 'places' | 'queue' | 'failures' | 'import';
 
@@ -21,6 +22,7 @@ export interface ViewState {
   readonly move: MoveState | undefined;
   readonly failuresShown: number;
   readonly isQueuingFailures: boolean;
+  readonly decisions: DecisionsState;
   /** What went wrong with the last thing the person did. */
   readonly notice: string | undefined;
 }
@@ -37,6 +39,8 @@ export interface MoveState {
 
 /** What a person can do. */
 export interface Actions {
+  /** With bulk operations and failures. */
+  readonly decide: Decisions;
   selectTab(tab: Tab): void;
   toggleOpen(id: string): void;
   toggleChosen(id: string): void;
@@ -49,6 +53,7 @@ export interface Actions {
   confirmMove(): void;
   setOutage(on: boolean): void;
   failOnPurpose(): void;
+  meetFault(): void;
   syncNow(): void;
   importSample(): void;
   importFiles(files: FileList | null): void;
