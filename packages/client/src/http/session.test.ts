@@ -52,6 +52,22 @@ describe('the session', () => {
     expect((await session.signIn()).headers).toEqual({ authorization: 'Bearer one' });
   });
 
+  it('R12 R15 credentials that were refused within the minute are no end: the app may be asked again later', async () => {
+    session.isReady();
+    await answer(token('old'));
+    session.refuse(await session.signIn(), 'unauthorized');
+    await answer(token('newer'));
+    session.refuse(await session.signIn(), 'unauthorized');
+    expect(asked).toEqual(['first', 'refused']);
+    expect(session.askFailed).toBe(true);
+    clock.advance(60_000);
+    session.reconsider();
+    expect(asked).toEqual(['first', 'refused', 'refused']);
+    await answer(token('newest'));
+    expect(session.isReady()).toBe(true);
+    expect(session.askFailed).toBe(false);
+  });
+
   it('R12 a refusal asks once, in one flight, and goes on when fresh credentials come', async () => {
     session.isReady();
     await answer(token('old'));

@@ -60,7 +60,7 @@ export class Session {
     return this.#refused !== undefined;
   }
 
-  /** The app had no credentials when it was asked: it may have some later. */
+  /** What the app gave when it was asked did not help: none, or refused again. It may have better ones later. */
   get askFailed(): boolean {
     return this.#askFailed && this.#refused !== undefined;
   }
@@ -140,7 +140,10 @@ export class Session {
 
   #askAgain(): void {
     if (this.#auth === undefined || this.#asking !== undefined) return;
-    if (this.#askedAt !== undefined && this.#clock.monotonic() - this.#askedAt < minute) return;
+    if (this.#askedAt !== undefined && this.#clock.monotonic() - this.#askedAt < minute) {
+      this.#askFailed = true;
+      return;
+    }
     void this.#ask('refused');
   }
 
