@@ -48,6 +48,7 @@ export class Queue {
   /** Sequence numbers in their order; unset when one was added. */
   #order: number[] | undefined;
   #lastSequence = 0;
+  #appending: Promise<unknown> = Promise.resolve();
   #cached: { id: string; operations: readonly StoredOperation[] } | undefined;
 
   /** `breathe` gives the page a turn in the middle of long work. */
@@ -153,14 +154,23 @@ export class Queue {
   }
 
   /** Stores a header that makes count what is stored already. */
-  async appendHeader(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
+  appendHeader(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
+    // One after another: a later one must not be written, and run, while the number before it is still on its way.
+    const appending = this.#appending.then(() => this.#appendHeader(header));
+    this.#appending = appending.catch(() => undefined); // the next one does not care how this one ended
+    return appending;
+  }
+
+  async #appendHeader(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
     for (;;) {
-      const sequence = ++this.#lastSequence;
+      // A number is used up only when it is known who has it: one whose write got no answer is tried again.
+      const sequence = this.#lastSequence + 1;
       const doc = { ...header, _id: headerId(sequence) };
       const rev = await this.#createHeader(doc);
       if (rev === undefined) {
         // Someone else was faster: what comes before ours must be known before ours may run.
         await this.loadNew();
+        this.#lastSequence = Math.max(this.#lastSequence, sequence);
         continue;
       }
       const stored = { ...doc, _rev: rev };
@@ -266,6 +276,11 @@ export class Queue {
   async isUnchanged(header: Header): Promise<boolean> {
     const [row] = await this.#db.read([header._id]);
     return row?.rev === header._rev;
+  }
+
+  /** The present revisions of these documents, as far as there are some. */
+  async revisions(ids: readonly string[]): Promise<ReadonlyMap<string, string | undefined>> {
+    return new Map((await this.#db.read(ids)).map(({ id, rev, deleted }) => [id, deleted ? undefined : rev]));
   }
 
   async readDoc<Shape extends z.ZodMiniType>(id: string, shape: Shape): Promise<z.infer<Shape> | undefined> {
