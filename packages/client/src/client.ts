@@ -213,7 +213,6 @@ class AfieldClient implements Client {
               failures: this.#failures,
               reports: this.#reports,
               clock,
-              openIntents: () => this.#runner.openIntents('local'),
               changed: () => {
                 changed();
                 this.#results?.poke();

@@ -192,21 +192,6 @@ export class Runner {
     await Promise.all([...this.#busy.values(), this.#digests.idle()]);
   }
 
-  /** Ids of documents that a batch has tried to write without having its outcomes stored yet. */
-  async openIntents(target: Target): Promise<ReadonlySet<string>> {
-    const open = new Set<string>();
-    for (const header of this.#parts.queue.headers()) {
-      if (header.target !== target || endStates.has(header.state)) continue;
-      const known = await this.#parts.queue.record(sequenceOf(header._id), header.cursor);
-      if (known?.rows.some(({ s }) => s === 'intent') !== true) continue;
-      const operations = await this.#parts.queue.operations(header, known.record.from, known.record.count);
-      operations.forEach(({ i }, place) => {
-        if (known.rows[place]?.s === 'intent' && typeof i === 'string') open.add(i);
-      });
-    }
-    return open;
-  }
-
   async #loop(target: Target): Promise<void> {
     // The map holds this promise before anything runs: a poke from within never starts a second loop.
     await Promise.resolve();
@@ -447,7 +432,7 @@ export class Runner {
     }
     const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id)).map((failure) => withRev(failure, revs));
     const isOurs = !conflicts.has(record._id);
-    if (!isOurs || conflicts.has(next._id)) {
+    if (conflicts.has(next._id)) {
       this.#started.delete(sequence);
       if (isOurs && (await this.#mergeInto(header, sequence, result.rows, complete))) failures.added(fresh);
       // Another runner has the word on these operations: what we have said of them is taken back.
@@ -455,8 +440,11 @@ export class Runner {
       await this.#refresh(sequence);
       return undefined;
     }
-    failures.added(fresh);
-    loaded.record = withRev(record, revs);
+    // The header has the last word. A runner that tried to take over may have touched the record, or said the same of an
+    // operation as we did and be about to take it back.
+    const adopted = await this.#overwritten(newFailures.filter(({ _id }) => conflicts.has(_id)));
+    failures.added([...fresh, ...adopted]);
+    loaded.record = isOurs ? withRev(record, revs) : (await this.#overwritten([record]))[0];
     const kept = this.#keep(next, revs);
     if (goesOnAlone) {
       this.#started.delete(sequence);
@@ -474,6 +462,19 @@ export class Runner {
     }
     if (kept.wait !== null) this.#wait(kept, resumeWait(clock, kept.wait));
     return kept.attempt > 0 ? kept : undefined;
+  }
+
+  /** Writes documents of ours over whatever another runner has stored under their names. */
+  async #overwritten<Stored extends BatchRecord | StoredFailure>(docs: readonly Stored[]): Promise<readonly Stored[]> {
+    const { queue } = this.#parts;
+    const written: Stored[] = [];
+    for (let open = docs; open.length > 0;) {
+      const present = await queue.revisions(open.map(({ _id }) => _id));
+      const { revs, conflicts } = await queue.write(open.map((doc) => ({ ...doc, _rev: present.get(doc._id) })));
+      written.push(...open.filter(({ _id }) => !conflicts.has(_id)).map((doc) => withRev(doc, revs)));
+      open = open.filter(({ _id }) => conflicts.has(_id));
+    }
+    return written;
   }
 
   /** The header after a complete batch; when the next one may follow at once, its attempt is counted with it. */

@@ -1,11 +1,13 @@
 import type { Clock } from '../model/environment.js';
 import type { RevisionRead } from '../model/pouch.js';
+import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
 import { changesOf, type ReportChange, type Reports } from '../queue/reports.js';
 import {
   editFailureId,
   failureId,
+  headerDoc,
   sequenceOf,
   storedVersion,
   type Header,
@@ -32,23 +34,13 @@ export class Refusals {
   readonly #failures: Failures;
   readonly #reports: Reports;
   readonly #clock: Clock;
-  readonly #openIntents: () => Promise<ReadonlySet<string>>;
   readonly #changed: () => void;
 
-  constructor(parts: {
-    queue: Queue;
-    failures: Failures;
-    reports: Reports;
-    clock: Clock;
-    /** Documents whose write is under way: who wrote them is not known yet. */
-    openIntents: () => Promise<ReadonlySet<string>>;
-    changed: () => void;
-  }) {
+  constructor(parts: { queue: Queue; failures: Failures; reports: Reports; clock: Clock; changed: () => void }) {
     this.#queue = parts.queue;
     this.#failures = parts.failures;
     this.#reports = parts.reports;
     this.#clock = parts.clock;
-    this.#openIntents = parts.openIntents;
     this.#changed = parts.changed;
   }
 
@@ -56,13 +48,15 @@ export class Refusals {
   async refused(refused: readonly Refused[]): Promise<readonly RevisionRead[]> {
     if (refused.length === 0) return [];
     await this.#failures.load();
-    const open = await this.#openIntents();
-    const writers = await this.#writersOf(refused);
+    // Another tab may have queued or run some of it: what is stored counts, not what is remembered.
+    const headers = await this.#queue.readRange('h:', headerDoc);
+    const { writers, open } = await this.#writersOf(headers, refused);
     const postponed: RevisionRead[] = [];
     const failures: StoredFailure[] = [];
     for (const { read, code, reason } of refused) {
       const found = writers.filter(({ rev }) => read.ancestors.includes(rev));
-      if (found.length === 0 && open.has(read.id)) {
+      // Who wrote the newest revision may be known when the batch that tries to write has its outcomes.
+      if (open.has(read.id) && found.every(({ rev }) => rev !== read.doc._rev)) {
         postponed.push(read);
         continue;
       }
@@ -89,7 +83,7 @@ export class Refusals {
       }
       for (const writer of found) failures.push({ ...common, ...(await this.#operationOf(writer)) });
     }
-    await this.#store(failures);
+    await this.#store(headers, failures);
     return postponed;
   }
 
@@ -101,14 +95,14 @@ export class Refusals {
     );
     if (gone.length === 0) return;
     await this.#reports.write(
-      [...this.#counted(gone, -1), ...this.#reopened(gone)],
+      [...this.#counted(this.#queue.headers(), gone, -1), ...this.#reopened(gone)],
       gone.map((failure) => ({ ...failure, _deleted: true })),
     );
     this.#changed();
     this.#failures.removed(gone.map(({ _id }) => _id));
   }
 
-  async #store(failures: readonly StoredFailure[]): Promise<void> {
+  async #store(headers: readonly Header[], failures: readonly StoredFailure[]): Promise<void> {
     const known = new Map(
       failures
         .flatMap(({ id }) => (id === null ? [] : this.#failures.refusedOf(id)))
@@ -121,13 +115,16 @@ export class Refusals {
     });
     // Refused again: what a person did with it before is over.
     const reopened = this.#reopened(renewed.flatMap(({ _id }) => known.get(_id) ?? []));
-    const revs = await this.#reports.write([...this.#counted(fresh, 1), ...reopened], [...fresh, ...renewed]);
+    const revs = await this.#reports.write([...this.#counted(headers, fresh, 1), ...reopened], [...fresh, ...renewed]);
+    // Where another tab was faster by a moment, it has counted them.
+    const lost = fresh.filter(({ _id }) => !revs.has(_id));
+    await this.#reports.write(this.#counted(headers, lost, -1));
     this.#changed();
     this.#failures.added([...fresh, ...renewed].map((failure) => ({ ...failure, _rev: revs.get(failure._id) })));
   }
 
-  #counted(failures: readonly StoredFailure[], step: 1 | -1): ReportChange[] {
-    return changesOf(this.#queue.headers(), failures, (report, count) => ({
+  #counted(headers: readonly Header[], failures: readonly StoredFailure[], step: 1 | -1): ReportChange[] {
+    return changesOf(headers, failures, (report, count) => ({
       ...report,
       refused: Math.max(0, report.refused + step * count),
     }));
@@ -141,20 +138,35 @@ export class Refusals {
     );
   }
 
-  /** Our operations whose revisions are in these histories. */
-  async #writersOf(refused: readonly Refused[]): Promise<readonly Writer[]> {
+  /**
+   * Our operations whose revisions are in these histories; `open` are the documents whose write is under way, or has no
+   * outcome yet.
+   */
+  async #writersOf(
+    headers: readonly Header[],
+    refused: readonly Refused[],
+  ): Promise<{ writers: readonly Writer[]; open: ReadonlySet<string> }> {
     const wanted = new Set(refused.flatMap(({ read }) => read.ancestors));
     const writers: Writer[] = [];
-    for (const header of this.#queue.headers()) {
+    const open = new Set<string>();
+    for (const header of headers) {
       if (header.target !== 'local' || header.attempts === 0) continue;
       for (const { record, rows } of await this.#queue.records(sequenceOf(header._id))) {
+        const tried: number[] = [];
         rows.forEach(({ s, r }, place) => {
+          if (s === 'intent') tried.push(place);
           if (s === 'applied' && r !== undefined && wanted.has(r))
             writers.push({ header, index: record.from + place, rev: r });
         });
+        if (tried.length === 0 || endStates.has(header.state)) continue;
+        const operations = await this.#queue.operations(header, record.from, record.count);
+        for (const place of tried) {
+          const id = operations[place]?.i;
+          if (typeof id === 'string') open.add(id);
+        }
       }
     }
-    return writers;
+    return { writers, open };
   }
 
   async #operationOf({
