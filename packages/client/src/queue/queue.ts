@@ -156,12 +156,12 @@ export class Queue {
   /** Stores a header that makes count what is stored already. */
   appendHeader(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
     // One after another: a later one must not be written, and run, while the number before it is still on its way.
-    const appending = this.#appending.then(() => this.#appendHeader(header));
+    const appending = this.#appending.then(() => this.#takeNumber(header));
     this.#appending = appending.catch(() => undefined); // the next one does not care how this one ended
     return appending;
   }
 
-  async #appendHeader(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
+  async #takeNumber(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
     for (;;) {
       // A number is used up only when it is known who has it: one whose write got no answer is tried again.
       const sequence = this.#lastSequence + 1;
