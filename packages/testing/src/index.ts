@@ -40,3 +40,4 @@ export { MemoryServer, type MemoryServerOptions } from './memory-server.js';
 export type { MemoryRequest } from './memory/answers.js';
 export { MemoryStore, type AroundStore, type StoreCall } from './memory-store.js';
 export { MemoryDatabase, Refusal, type StoredDocument, type Validate } from './memory/memory-database.js';
+export type { RevisionTree, Revision } from './memory/revision-tree.js';

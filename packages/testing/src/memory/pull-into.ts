@@ -50,6 +50,7 @@ class PullRun {
         await this.#ask(`/_changes?style=all_docs&since=${encodeURIComponent(this.#since)}&limit=${String(pageSize)}`),
       );
       await this.#bring(page.results.flatMap(({ id, changes }) => changes.map(({ rev }) => ({ id, rev }))));
+      if (this.cancelled) break; // what was not written comes again
       this.#since = String(page.last_seq);
       isMore = page.results.length === pageSize;
     }

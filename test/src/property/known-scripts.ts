@@ -1,0 +1,76 @@
+import type { Script, ScriptBulk, ScriptOperation, Step } from './script.js';
+
+/** Scripts that once broke a law, each with what was wrong. */
+
+const operation = (doc: number, value = 0, more: Partial<ScriptOperation> = {}): ScriptOperation => ({
+  doc,
+  value,
+  guard: 'none',
+  id: 'good',
+  ...more,
+});
+
+const enqueue = (
+  target: ScriptBulk['target'],
+  ...parts: readonly (readonly [ScriptBulk['parts'][number]['action'], ...ScriptOperation[]])[]
+): Step => ({
+  do: 'enqueue',
+  bulk: { target, lane: undefined, parts: parts.map(([action, ...operations]) => ({ action, operations })) },
+});
+
+const storeFault = (
+  kind: 'reject' | 'lost' | 'slow',
+  on: 'queue' | 'docs',
+  call: 'read' | 'write',
+  skip = 0,
+): Step => ({ do: 'store-fault', kind, on, call, skip, times: 1, delayS: 0 });
+
+const script = (...steps: readonly Step[]): Script => ({ batchSize: 1, jitter: 0, seed: 0, steps });
+
+/** A document that the server refuses, one that it does not. */
+const [refused, plain] = [8, 0];
+
+export const knownScripts: readonly (readonly [string, Script])[] = [
+  [
+    'R12 R15 credentials that the app gave and that were refused within the minute: it is asked again later',
+    script(
+      enqueue('local', ['set-parent', operation(plain, 0, { id: 'none' })]),
+      { do: 'password', answers: 'fresh' },
+      { do: 'password', answers: 'stale' },
+      { do: 'advance', s: 0 },
+      enqueue('local', ['set-parent', operation(plain, 0, { guard: 'value' })]),
+    ),
+  ],
+  [
+    'S2 S6 the push refuses what another runner has written: the operation fails, also where this one has not heard of it',
+    script({ do: 'twin' }, storeFault('reject', 'queue', 'read'), enqueue('local', ['delete', operation(refused)])),
+  ],
+  [
+    'S2 a refused revision whose writer is not known yet is judged when it is, also where earlier ones were refused',
+    script(
+      enqueue('local', ['set-parent', operation(refused), operation(plain)]),
+      storeFault('lost', 'docs', 'write'),
+      enqueue('local', ['add-mark', operation(refused), operation(plain)], ['delete', operation(plain)]),
+      { do: 'advance', s: 0 },
+      { do: 'reload' },
+    ),
+  ],
+  [
+    'R17 two that are queued at once never run in another order than their numbers say, also when the first is slow',
+    script(
+      storeFault('slow', 'queue', 'write', 1),
+      enqueue('local', ['set-parent', operation(plain)]),
+      enqueue('local', ['set-parent', operation(plain, 0, { guard: 'value' })]),
+    ),
+  ],
+  [
+    'R9 S6 a runner that tries to take over and fails costs no failure its place in the list',
+    script(
+      enqueue('local', ['set-parent', operation(plain)]),
+      { do: 'password', answers: 'stale' },
+      enqueue('server', ['set-parent', operation(plain, 0, { guard: 'value' }), operation(plain)]),
+      { do: 'twin' },
+      { do: 'advance', s: 420 },
+    ),
+  ],
+];
