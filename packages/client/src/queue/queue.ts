@@ -166,14 +166,13 @@ export class Queue {
       // A number is used up only when it is known who has it: one whose write got no answer is tried again.
       const sequence = this.#lastSequence + 1;
       const doc = { ...header, _id: headerId(sequence) };
-      const rev = await this.#createHeader(doc);
-      if (rev === undefined) {
+      const stored = await this.#createHeader(doc);
+      if (stored === undefined) {
         // Someone else was faster: what comes before ours must be known before ours may run.
         await this.loadNew();
         this.#lastSequence = Math.max(this.#lastSequence, sequence);
         continue;
       }
-      const stored = { ...doc, _rev: rev };
       this.#keepHeader(stored);
       return stored;
     }
@@ -324,14 +323,16 @@ export class Queue {
     return operations;
   }
 
-  /** The revision of the created header, or undefined when the number is taken. */
-  async #createHeader(doc: Omit<Header, '_rev'>): Promise<string | undefined> {
+  /** The created header as it is stored, or undefined when the number is taken. */
+  async #createHeader(doc: Omit<Header, '_rev'>): Promise<Header | undefined> {
     try {
-      return (await this.write([doc])).revs.get(doc._id);
+      const rev = (await this.write([doc])).revs.get(doc._id);
+      return rev === undefined ? undefined : { ...doc, _rev: rev };
     } catch (error) {
-      // An error does not say that nothing was written: what is stored is looked at before anyone is told.
+      // An error does not say that nothing was written: what is stored is looked at before anyone is told. It may have
+      // run already, in this tab or another.
       const stored = await this.readDoc(doc._id, headerDoc).catch(() => undefined);
-      if (stored?.id === doc.id && stored._rev !== undefined) return stored._rev;
+      if (stored?.id === doc.id) return stored;
       throw error;
     }
   }
