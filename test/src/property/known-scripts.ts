@@ -1,4 +1,4 @@
-import type { Script, ScriptBulk, ScriptOperation, Step } from './script.js';
+import type { Script, ScriptBulk, ScriptOperation, Step, StoreFaultKind } from './script.js';
 
 /** Scripts that once broke a law, each with what was wrong. */
 
@@ -18,17 +18,20 @@ const enqueue = (
   bulk: { target, lane: undefined, parts: parts.map(([action, ...operations]) => ({ action, operations })) },
 });
 
-const storeFault = (
-  kind: 'reject' | 'lost' | 'slow',
-  on: 'queue' | 'docs',
-  call: 'read' | 'write',
-  skip = 0,
-): Step => ({ do: 'store-fault', kind, on, call, skip, times: 1, delayS: 0 });
+const storeFault = (kind: StoreFaultKind, on: 'queue' | 'docs', call: 'read' | 'write', skip = 0): Step => ({
+  do: 'store-fault',
+  kind,
+  on,
+  call,
+  skip,
+  times: 1,
+  delayS: 0,
+});
 
 const script = (...steps: readonly Step[]): Script => ({ batchSize: 1, jitter: 0, seed: 0, steps });
 
-/** A document that the server refuses, one that it does not. */
-const [refused, plain] = [8, 0];
+/** A document that the server refuses, one whose field others overwrite, and one that has nothing special. */
+const [refused, contested, plain] = [8, 5, 0];
 
 export const knownScripts: readonly (readonly [string, Script])[] = [
   [
@@ -71,6 +74,19 @@ export const knownScripts: readonly (readonly [string, Script])[] = [
       enqueue('server', ['set-parent', operation(plain, 0, { guard: 'value' }), operation(plain)]),
       { do: 'twin' },
       { do: 'advance', s: 420 },
+    ),
+  ],
+  [
+    'R3 what another editor did after a write whose answer got lost is not undone by a second write',
+    script(storeFault('lost-then-edited', 'docs', 'write'), enqueue('local', ['set-parent', operation(contested)])),
+  ],
+  [
+    'R3 O2 a bulk operation that has run while its enqueue still waits for an answer does not begin anew',
+    script(
+      enqueue('local', ['set-parent', operation(plain)]),
+      storeFault('slow', 'queue', 'read'),
+      storeFault('lost', 'queue', 'write', 1),
+      enqueue('local', ['set-parent', operation(plain, 0, { id: 'none' }), operation(plain, 1)]),
     ),
   ],
 ];

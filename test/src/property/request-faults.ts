@@ -79,6 +79,10 @@ export class RequestFaults {
       case 'lost':
         this.#carryOut(seen);
         throw new TypeError('fetch failed');
+      case 'lost-then-edited':
+        this.#carryOut(seen);
+        this.#parts.edit(seen.written);
+        throw new TypeError('fetch failed');
       case 'timeout':
         return aborted(seen.init.signal);
       case 'late':

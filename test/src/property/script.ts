@@ -5,6 +5,7 @@ import fc from 'fast-check';
 export const requestFaults = [
   'network',
   'lost',
+  'lost-then-edited',
   'timeout',
   'late',
   'portal',
@@ -30,7 +31,7 @@ export const requestFaults = [
 ] as const;
 export type RequestFaultKind = (typeof requestFaults)[number];
 
-export const storeFaults = ['reject', 'lost', 'slow'] as const;
+export const storeFaults = ['reject', 'lost', 'lost-then-edited', 'slow'] as const;
 export type StoreFaultKind = (typeof storeFaults)[number];
 
 export type ActionName = 'set-parent' | 'set-contact' | 'add-mark' | 'note-all' | 'delete';

@@ -10,6 +10,8 @@ export class StoreFaults {
   constructor(
     private readonly clock: FakeClock,
     private readonly note: (line: string) => void,
+    /** Someone else edits what is contested, now. */
+    private readonly edit: () => void,
   ) {}
 
   arm(fault: StoreFault): void {
@@ -28,6 +30,10 @@ export class StoreFaults {
         throw gone();
       case 'lost':
         await run();
+        throw gone();
+      case 'lost-then-edited':
+        await run();
+        this.edit();
         throw gone();
       case 'slow':
         await new Promise<void>((resolve) => this.clock.setTimer(resolve, fault.delayS * 1000));

@@ -70,7 +70,9 @@ export class World {
     const note = (line: string): void => {
       this.trace.push(`${String(Math.round(this.clock.monotonic() / 1000))}s ${line}`);
     };
-    this.#stores = new StoreFaults(this.clock, note);
+    this.#stores = new StoreFaults(this.clock, note, () => {
+      for (const { _id } of firstDocuments('local')) this.#edit('local', _id);
+    });
     this.#requests = new RequestFaults({
       server: this.server,
       records: this.records,
