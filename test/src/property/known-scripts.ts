@@ -84,7 +84,7 @@ export const knownScripts: readonly (readonly [string, Script])[] = [
     'R3 O2 a bulk operation that has run while its enqueue still waits for an answer does not begin anew',
     script(
       enqueue('local', ['set-parent', operation(plain)]),
-      storeFault('slow', 'queue', 'read'),
+      { do: 'store-fault', kind: 'slow', on: 'queue', call: 'read', skip: 0, times: 1, delayS: 1 },
       storeFault('lost', 'queue', 'write', 1),
       enqueue('local', ['set-parent', operation(plain, 0, { id: 'none' }), operation(plain, 1)]),
     ),
