@@ -1,6 +1,7 @@
 import { BehaviorSubject, defer, from, map, switchMap, type Observable } from 'rxjs';
 import { defaultEnvironment } from './environment.js';
 import { Requests } from './http/requests.js';
+import { ServerDatabases } from './http/server-databases.js';
 import { ServerDatabase } from './http/server-database.js';
 import { Session } from './http/session.js';
 import type {
@@ -162,7 +163,8 @@ class AfieldClient implements Client {
       maxRequestBytes: options.maxRequestBytes,
     });
     const local = this.#documentStore;
-    const server = options.server === undefined ? undefined : new ServerDatabase(options.server, requests);
+    const databases = new ServerDatabases(options.server, requests);
+    const server = options.server === undefined ? undefined : databases.documents;
     const handlerFetch: typeof fetch = (input, init) => requests.handlerFetch(input, init);
     this.#planning = new Planning({
       queue: this.#queue,
@@ -182,6 +184,7 @@ class AfieldClient implements Client {
       actions: this.#actions,
       planning: this.#planning,
       stores: { local, server },
+      server: databases,
       scheduler: this.#scheduler,
       policy: this.#policy,
       clock,

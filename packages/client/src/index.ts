@@ -51,6 +51,7 @@ export type {
   OwnErrors,
   PassingError,
   RefusedRow,
+  ServerAccess,
 } from './model/handler.js';
 export type { AnyPlan, DocumentReader, Plan, PlanContext } from './model/plan.js';
 export type { Failure, FailureCode } from './model/failure.js';

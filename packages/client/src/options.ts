@@ -109,7 +109,11 @@ function checkAction(action: AnyAction): void {
   if (typeof given?.['name'] !== 'string' || given['name'] === '') throw wrong('an action has no `name`');
   const name = given['name'];
   checkSchema(given['operation'], `the \`operation\` of the action "${name}"`);
-  const needed = given['kind'] === 'batch' ? ['run'] : ['isApplied', 'apply'];
+  const isBatch = given['kind'] === 'batch';
+  if (given['runsAt'] !== undefined && (given['runsAt'] !== 'server' || !isBatch)) {
+    throw wrong(`\`runsAt\` of the action "${name}" can only be "server", and only in an action that has \`run\``);
+  }
+  const needed = isBatch ? ['run'] : ['isApplied', 'apply'];
   for (const part of needed) {
     if (typeof given[part] !== 'function') throw wrong(`the action "${name}" has no function \`${part}\``);
   }

@@ -71,9 +71,22 @@ export interface DocumentAction<Content = unknown> extends OwnErrors {
   classifyRow?(row: RefusedRow): PassingError | FailedRow | undefined;
 }
 
+/** Databases on the client's server. What may pass is thrown as `RetryableError`, as by `HandlerContext.db`. */
+export interface ServerAccess {
+  /** The app's own database there. Throws `AfieldError` (`no_server`) when the client has no `server`. */
+  readonly documents: DocumentStore;
+  /**
+   * Another database of the same server, such as `_users`. Throws as `documents` does, and `TypeError` when this cannot
+   * be the name of a database.
+   */
+  database(name: string): DocumentStore;
+}
+
 export interface HandlerContext {
-  /** The target's documents; what may pass is thrown as `RetryableError`. */
+  /** The target's documents, or the server's for an action that runs there; what may pass is thrown as `RetryableError`. */
   readonly db: DocumentStore;
+  /** For actions that run at the server (`runsAt`): any other one begins also without network or sign-in. */
+  readonly server: ServerAccess;
   /** A fetch that throws `RetryableError` for what may pass, for handlers that call other services. */
   readonly fetch: typeof fetch;
   readonly signal: AbortSignal;
@@ -81,6 +94,8 @@ export interface HandlerContext {
   readonly attempt: number;
   /** To be awaited right before a write; throws `RetryableError` when another runner has taken over. */
   fence(): Promise<void>;
+  /** Milliseconds since 1970, on the client's clock: for times that a document is to carry. */
+  now(): number;
 }
 
 export interface HandlerResult {
@@ -95,6 +110,11 @@ export interface BatchAction<Content = unknown> extends OwnErrors {
   readonly kind: 'batch';
   readonly name: string;
   readonly operation: StandardSchemaV1<unknown, Content>;
+  /**
+   * `server`: all its work is there, whatever the target of the bulk operation (R6 `delete-user`). It waits for network
+   * and sign-in like work for the target `server`; a client without `server` refuses it. Default: where the target is.
+   */
+  readonly runsAt?: 'server';
   run(batch: readonly OperationOf<Content>[], context: HandlerContext): Promise<HandlerResult>;
 }
 

@@ -28,18 +28,23 @@ export async function checkRequest(
 ): Promise<CheckedRequest> {
   const issues = new Issues();
   checkCommon(request, fields, hasServer, issues);
-  return checkActions(request.actions, actions, breathe, issues);
+  return checkActions(request.actions, actions, hasServer, breathe, issues);
 }
 
 /** Checks the operations of a request, or of a plan: only that one may have none. */
 export async function checkActions(
   list: unknown,
   actions: ReadonlyMap<string, AnyAction>,
+  hasServer: boolean,
   breathe: () => Promise<void>,
   issues = new Issues(),
   mayBeEmpty = false,
 ): Promise<CheckedRequest> {
   const given = partsOf(list, actions, issues, mayBeEmpty);
+  for (const [place, { action }] of given.entries()) {
+    if (hasServer || action.kind !== 'batch' || action.runsAt !== 'server') continue;
+    issues.request(`actions.${String(place)}.action`, 'runs at the server, but the client has no `server`');
+  }
   issues.throwIfAny();
   const parts: { action: string; count: number }[] = [];
   const operations: StoredOperation[] = [];

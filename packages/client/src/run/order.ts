@@ -5,6 +5,8 @@ import type { Subjects } from '../queue/subjects.js';
 /** A bulk operation that is not at its end. */
 interface Entry {
   readonly sequence: number;
+  /** Whose documents it changes; more than one when an action runs at the server whatever the target. */
+  readonly places: readonly Target[];
   header: Header;
   /** `unknown`: they are in the store, not read yet, and count as everything. */
   subjects: Subjects | 'unknown';
@@ -32,7 +34,7 @@ export interface Choice {
 
 /**
  * Who waits for whom (R17): a bulk operation that is not at its end holds back later ones that share a subject of its
- * target, or its lane. It follows the headers as they change, so that a look at a thousand of them that wait costs no
+ * place, or its lane. It follows the headers as they change, so that a look at a thousand of them that wait costs no
  * more than the thousand. What it does not know, and what is on its way in or out, holds back too much, never too little.
  */
 export class Order {
@@ -41,7 +43,12 @@ export class Order {
   readonly #subjects: Readonly<Record<Target, Chains<number>>> = { local: new Map(), server: new Map() };
   readonly #lanes: Chains<string> = new Map();
   readonly #chores: Chore[] = [];
+  readonly #placesOf: (header: Header) => readonly Target[];
   #learned = 0;
+
+  constructor(placesOf = (header: Header): readonly Target[] => [header.target]) {
+    this.#placesOf = placesOf;
+  }
 
   /** How many subjects are kept that `learn` has brought. */
   get learned(): number {
@@ -87,8 +94,10 @@ export class Order {
       if (chore === undefined) return;
       const { entry, subjects, at, isLeaving } = chore;
       const end = Math.min(at + steps, subjects.length);
-      const chains = this.#subjects[entry.header.target];
-      for (const subject of subjects.subarray(at, end)) (isLeaving ? leave : join)(chains, subject, entry);
+      for (const place of entry.places) {
+        const chains = this.#subjects[place];
+        for (const subject of subjects.subarray(at, end)) (isLeaving ? leave : join)(chains, subject, entry);
+      }
       steps -= end - at;
       chore.at = end;
       if (end < subjects.length) return;
@@ -98,13 +107,13 @@ export class Order {
     }
   }
 
-  /** The first bulk operation of a target that may run now. */
-  choose(target: Target, mayRun: (header: Header, sequence: number) => boolean): Choice {
+  /** The first bulk operation with work at a place that may run there now. */
+  choose(place: Target, mayRun: (header: Header, sequence: number) => boolean): Choice {
     const unknown: Header[] = [];
     const undecided: Header[] = [];
     let holdsAll = false;
     let isFirst = true;
-    for (const entry of this.#live[target]) {
+    for (const entry of this.#live[place]) {
       const isHeld = entry.heldBy > 0 || holdsAll || (entry.subjects === null && !isFirst);
       const isUndecided = !isHeld && (undecided.length > 0 || (entry.subjects === 'unknown' && !isFirst));
       if (!isHeld && !isUndecided && mayRun(entry.header, entry.sequence)) return { next: entry.header, unknown };
@@ -117,30 +126,35 @@ export class Order {
   }
 
   #add(header: Header): void {
-    const { subjects, lane, target } = header;
+    const { subjects, lane } = header;
     const known = subjects === null || Array.isArray(subjects);
     const entry: Entry = {
       sequence: sequenceOf(header._id),
+      places: this.#placesOf(header),
       header,
       subjects: known ? subjects : 'unknown',
       heldBy: 0,
     };
     this.#entries.set(entry.sequence, entry);
-    insert(this.#live[target], entry);
     if (lane !== null) join(this.#lanes, lane, entry);
-    if (Array.isArray(subjects)) for (const subject of subjects) join(this.#subjects[target], subject, entry);
+    for (const place of entry.places) {
+      insert(this.#live[place], entry);
+      if (Array.isArray(subjects)) for (const subject of subjects) join(this.#subjects[place], subject, entry);
+    }
   }
 
   #remove(entry: Entry): void {
-    const { subjects } = entry;
-    const { lane, target } = entry.header;
+    const { subjects, places } = entry;
+    const { lane } = entry.header;
     this.#entries.delete(entry.sequence);
-    const live = this.#live[target];
-    live.splice(live.indexOf(entry), 1);
     if (lane !== null) leave(this.#lanes, lane, entry);
-    if (Array.isArray(subjects))
-      for (const subject of subjects as number[]) leave(this.#subjects[target], subject, entry);
-    else if (subjects instanceof Uint32Array) this.#chores.push({ entry, subjects, at: 0, isLeaving: true });
+    for (const place of places) {
+      const live = this.#live[place];
+      live.splice(live.indexOf(entry), 1);
+      if (!Array.isArray(subjects)) continue;
+      for (const subject of subjects as number[]) leave(this.#subjects[place], subject, entry);
+    }
+    if (subjects instanceof Uint32Array) this.#chores.push({ entry, subjects, at: 0, isLeaving: true });
     else if (subjects === 'unknown') this.#turnBack(entry);
   }
 
@@ -155,7 +169,8 @@ export class Order {
   }
 
   #renew(entry: Entry, header: Header): void {
-    if (isSame(entry.header.subjects, header.subjects)) {
+    const hasMoved = entry.places.join() !== this.#placesOf(header).join();
+    if (!hasMoved && isSame(entry.header.subjects, header.subjects)) {
       entry.header = header;
       return;
     }

@@ -90,7 +90,10 @@ export class Planning {
     const context = { db: readOnly(db), fetch: handlerFetch, signal: closed, attempt, now: clock.wall() };
     const run = async (): Promise<readonly ActionPart[]> => plan.plan(request, context);
     const actions = await untilAborted(run(), closed);
-    return { actions, checked: await checkActions(actions, known, breathe, undefined, true) };
+    return {
+      actions,
+      checked: await checkActions(actions, known, readers.server !== undefined, breathe, undefined, true),
+    };
   }
 
   /** A plan that said which documents it changes has let later ones pass on the others: it must not touch those (R17). */

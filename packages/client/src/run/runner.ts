@@ -1,5 +1,5 @@
 import type { Clock } from '../model/environment.js';
-import type { AnyAction, HandlerContext } from '../model/handler.js';
+import type { AnyAction, HandlerContext, ServerAccess } from '../model/handler.js';
 import type { DocumentStore } from '../model/pouch.js';
 import { endStates, type BulkOperationState, type Target } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
@@ -28,6 +28,7 @@ import type { Gate } from './gate.js';
 import { runHandler } from './handlers.js';
 import { Order } from './order.js';
 import type { Planning } from './planning.js';
+import { placeOf, placesOf, presentPlace } from './places.js';
 import { isCrasher, isSuspect, nextAlone, withStop } from './stops.js';
 import {
   advanced,
@@ -48,6 +49,7 @@ export interface RunnerParts {
   readonly planning: Planning;
   readonly actions: ReadonlyMap<string, AnyAction>;
   readonly stores: Readonly<Record<Target, DocumentStore | undefined>>;
+  readonly server: ServerAccess;
   readonly scheduler: Scheduler;
   readonly policy: RetryPolicy;
   readonly clock: Clock;
@@ -65,8 +67,8 @@ export interface RunnerParts {
   readonly breathe: () => Promise<void>;
   /** Something that is shown has changed. */
   readonly changed: () => void;
-  /** A bulk operation came to its end, or documents of this target were written. */
-  readonly wrote: (target: Target) => void;
+  /** A bulk operation came to its end, or documents were written there. */
+  readonly wrote: (place: Target) => void;
   readonly warn: (line: string) => void;
 }
 
@@ -78,7 +80,8 @@ interface LoadedBatch {
 }
 
 /**
- * Runs what is queued, one batch at a time for each target, first come first served.
+ * Runs what is queued, one batch at a time for each place (the target, or the server for an action that works there
+ * whatever the target), first come first served.
  *
  *             ┌────────────── more operations ──────────────┐
  *             ▼                                             │
@@ -92,19 +95,20 @@ interface LoadedBatch {
  */
 export class Runner {
   readonly #parts: RunnerParts;
-  readonly #order = new Order();
+  readonly #order: Order;
   readonly #digests: Digests;
   readonly #busy = new Map<Target, Promise<void>>();
   readonly #storageFailures = new Map<number, number>();
   /** Bulk operations whose present batch was loaded by this run: its record is known. */
   readonly #started = new Set<number>();
-  /** Targets with an attempt under way; the one whose attempt must run alone, and the one that waits for that (R16). */
+  /** Places with an attempt under way; the one whose attempt must run alone, and the one that waits for that (R16). */
   readonly #active = new Set<Target>();
   #alone: Target | undefined;
   #wantsSilence: Target | undefined;
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
+    this.#order = new Order((header) => placesOf(header, parts.actions));
     const poke = (): void => {
       this.poke();
     };
@@ -180,10 +184,10 @@ export class Runner {
   /** Looks for something to run. Cheap, and harmless when there is nothing. */
   poke(): void {
     if (this.#parts.closed.aborted) return;
-    for (const target of ['local', 'server'] as const) {
-      if (this.#busy.has(target)) continue;
-      const run = this.#loop(target);
-      this.#busy.set(target, run);
+    for (const place of ['local', 'server'] as const) {
+      if (this.#busy.has(place)) continue;
+      const run = this.#loop(place);
+      this.#busy.set(place, run);
     }
   }
 
@@ -192,41 +196,44 @@ export class Runner {
     await Promise.all([...this.#busy.values(), this.#digests.idle()]);
   }
 
-  async #loop(target: Target): Promise<void> {
+  async #loop(place: Target): Promise<void> {
     // The map holds this promise before anything runs: a poke from within never starts a second loop.
     await Promise.resolve();
     let makesWay = false;
     try {
       while (!makesWay) {
-        const header = this.#next(target);
+        const header = this.#next(place);
         if (header === undefined) break;
-        this.#active.add(target);
-        if (isSuspect(header)) this.#alone = target;
+        this.#active.add(place);
+        if (isSuspect(header)) this.#alone = place;
         await this.#run(header);
-        makesWay = this.#alone === target || this.#wantsSilence !== undefined;
-        if (this.#alone === target) this.#alone = undefined;
-        this.#active.delete(target);
+        makesWay = this.#alone === place || this.#wantsSilence !== undefined;
+        if (this.#alone === place) this.#alone = undefined;
+        this.#active.delete(place);
+        // Its next batch may belong to the other place, or others there have waited for it.
+        this.poke();
       }
     } finally {
-      this.#busy.delete(target);
+      this.#busy.delete(place);
       if (makesWay) this.poke();
     }
   }
 
-  #next(target: Target): Header | undefined {
+  #next(place: Target): Header | undefined {
     if (this.#parts.closed.aborted || this.#alone !== undefined) return undefined;
-    if (this.#wantsSilence === target) this.#wantsSilence = undefined;
+    if (this.#wantsSilence === place) this.#wantsSilence = undefined;
     if (this.#wantsSilence !== undefined) return undefined;
     this.#order.follow(this.#parts.queue.headers());
-    const { next, unknown } = this.#order.choose(target, (header, sequence) => {
+    const { next, unknown } = this.#order.choose(place, (header, sequence) => {
       if (header.state === 'paused') return false;
       if (!isUsable(header)) {
         this.#show(header, 'failed');
         return false;
       }
+      if (presentPlace(header, this.#parts.actions) !== place) return false;
       if (this.#parts.scheduler.isWaiting(waitKey(sequence))) return false;
       const blocked = this.#blocked(header);
-      if (blocked === undefined) return this.#isQuietEnough(header);
+      if (blocked === undefined) return this.#isQuietEnough(header, place);
       if (blocked !== 'asking') this.#show(header, blocked);
       return false;
     });
@@ -235,22 +242,22 @@ export class Runner {
   }
 
   /** A suspect runs only while nothing else does: else no one could tell who has stopped the process (R16). */
-  #isQuietEnough(header: Header): boolean {
+  #isQuietEnough(header: Header, place: Target): boolean {
     if (!isSuspect(header) || this.#active.size === 0) return true;
-    this.#wantsSilence = header.target;
+    this.#wantsSilence = place;
     return false;
   }
 
   #blocked(header: Header): BulkOperationState | 'asking' | undefined {
     if (!this.#isKnown(header)) return 'waiting-handler';
-    if (header.target !== 'server') return undefined;
+    if (presentPlace(header, this.#parts.actions) !== 'server') return undefined;
     const gate = this.#parts.gate.state();
     return gate === 'open' ? undefined : gate;
   }
 
   #isKnown(header: Header): boolean {
     const { actions, planning, stores } = this.#parts;
-    if (stores[header.target] === undefined) return false;
+    if (stores[presentPlace(header, actions)] === undefined) return false;
     return isUnplanned(header) ? planning.knows(header) : actions.has(partAt(header, header.cursor).action);
   }
 
@@ -296,7 +303,7 @@ export class Runner {
     if (this.#parts.closed.aborted) return undefined;
     const next =
       'checked' in outcome
-        ? this.#goingOn(settled(await planning.store(header, outcome.checked)), isSuspect(header))
+        ? this.#goingOn(settled(await planning.store(header, outcome.checked)), header)
         : held(header, [], outcome.verdict, outcome.error, this.#parts);
     const { revs, conflicts } = await queue.write([next]);
     if (conflicts.size > 0) {
@@ -371,7 +378,7 @@ export class Runner {
     saveIntent = (rows: readonly RowState[]): Promise<void> => this.#saveRecord(sequence, loaded, rows),
   ): Promise<AttemptResult> {
     const action = this.#parts.actions.get(loaded.batch.action);
-    const store = this.#parts.stores[header.target];
+    const store = this.#parts.stores[placeOf(header.target, action)];
     if (action === undefined || store === undefined) {
       return { rows: loaded.rows, failures: [], error: new TypeError('The action or its target is not there.') };
     }
@@ -383,10 +390,12 @@ export class Runner {
     }
     const context: HandlerContext = {
       db: store,
+      server: this.#parts.server,
       fetch: this.#parts.handlerFetch,
       signal: this.#parts.closed,
       attempt: header.attempt,
       fence,
+      now: () => this.#parts.clock.wall(),
     };
     return runHandler(loaded.batch, loaded.rows, action, context);
   }
@@ -428,7 +437,7 @@ export class Runner {
     const record = this.#recordOf(sequence, loaded, result.rows);
     const { revs, conflicts } = await queue.write([...newFailures, record, next]);
     if (result.rows.some(({ s }, place) => s === 'applied' && loaded.rows[place]?.s !== 'applied')) {
-      this.#parts.wrote(header.target);
+      this.#parts.wrote(presentPlace(header, this.#parts.actions));
     }
     const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id)).map((failure) => withRev(failure, revs));
     const isOurs = !conflicts.has(record._id);
@@ -479,13 +488,15 @@ export class Runner {
 
   /** The header after a complete batch; when the next one may follow at once, its attempt is counted with it. */
   #after(header: Header, rows: readonly RowState[]): Header {
-    return this.#goingOn(advanced(header, rows, this.#parts.clock), isSuspect(header));
+    return this.#goingOn(advanced(header, rows, this.#parts.clock), header);
   }
 
-  #goingOn(next: Header, wasSuspect: boolean): Header {
+  #goingOn(next: Header, before: Header): Header {
     if (endStates.has(next.state) || next.wait !== null) return next;
-    const makesWay = wasSuspect || this.#wantsSilence !== undefined;
-    const goesOn = this.#blocked(next) === undefined && !this.#parts.closed.aborted && !makesWay;
+    const { actions, closed } = this.#parts;
+    const makesWay = isSuspect(before) || this.#wantsSilence !== undefined;
+    const isHere = presentPlace(next, actions) === presentPlace(before, actions);
+    const goesOn = isHere && this.#blocked(next) === undefined && !closed.aborted && !makesWay;
     return goesOn ? counted(next) : next;
   }
 
