@@ -4,6 +4,7 @@ export { definePlan } from './actions/plan.js';
 export { deleteAction } from './actions/delete.js';
 export { sameJson } from './model/same-json.js';
 export { rampOfR2 } from './retry/ramp.js';
+export { judgeWrite, readRows, type JudgedRead, type JudgedWrite } from './run/batch-rows.js';
 export {
   AfieldError,
   ClientClosedError,
