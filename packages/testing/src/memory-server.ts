@@ -75,7 +75,7 @@ export class MemoryServer {
     const { pathname, searchParams } = new URL(url);
     const segments = pathname.split('/').slice(1).map(decodeURIComponent);
     const [first = '', ...rest] = segments;
-    const isDatabase = first !== '' && !first.startsWith('_');
+    const isDatabase = first !== '' && (!first.startsWith('_') || this.databases.has(first));
     return {
       method: (init.method ?? 'GET').toUpperCase(),
       path: `/${segments.join('/')}`,

@@ -1,0 +1,123 @@
+import type { Doc, DocumentStore, HandlerContext } from '@afield/client';
+import { describe, expect, it } from 'vitest';
+import { deleteUser } from './delete-user.js';
+
+const id = 'org.couchdb.user:amber';
+
+/** A store of one document or none, that notes what is written. */
+function storeOf(doc: object | undefined): DocumentStore & { readonly written: Doc[] } {
+  const written: Doc[] = [];
+  return {
+    written,
+    read: (ids) =>
+      Promise.resolve(
+        ids.map((one) =>
+          doc === undefined
+            ? { id: one, rev: undefined, deleted: false, doc: undefined }
+            : { id: one, rev: '1-a', deleted: false, doc: { ...doc, _id: one, _rev: '1-a' } },
+        ),
+      ),
+    write: (docs) => {
+      written.push(...docs);
+      return Promise.resolve({ rows: docs.map(({ _id }) => ({ id: _id, ok: true, rev: '2-b' })) });
+    },
+    readRevisions: () => Promise.resolve([]),
+  };
+}
+
+async function run(given: { account?: object; settings?: object; facilities?: string | string[] }) {
+  const [accounts, documents] = [storeOf(given.account), storeOf(given.settings)];
+  const order: string[] = [];
+  const noting = (name: string, store: DocumentStore): DocumentStore => ({
+    ...store,
+    write: (docs) => {
+      order.push(name);
+      return store.write(docs);
+    },
+  });
+  const context = {
+    server: { documents: noting('settings', documents), database: () => noting('account', accounts) },
+    fence: () => {
+      order.push('fence');
+      return Promise.resolve();
+    },
+    now: () => 1234,
+  } as unknown as HandlerContext;
+  const content = given.facilities === undefined ? {} : { facilities: given.facilities };
+  const result = await deleteUser.run([{ id, key: 'k', index: 7, content }], context);
+  return { result, order, account: accounts.written, settings: documents.written };
+}
+
+describe('R6 delete-user', () => {
+  it('writes the settings first and the account last, each behind the fence', async () => {
+    const { result, order, account, settings } = await run({ account: {}, settings: { facility_id: 'a1' } });
+    expect(order).toEqual(['fence', 'settings', 'fence', 'account']);
+    expect(account).toEqual([{ _id: id, _rev: '1-a', _deleted: true }]);
+    expect(settings).toEqual([{ _id: id, _rev: '1-a', facility_id: 'a1', inactive: true, deletion_date: 1234 }]);
+    expect(result).toEqual({ failed: [], alreadyApplied: [] });
+  });
+
+  it.each([
+    ['nothing is there', {}],
+    ['the settings are inactive', { settings: { inactive: true } }],
+    ['the settings are inactive, and outside the list', { settings: { inactive: true, facility_id: 'b' } }],
+  ])('is done already when there is no account and %s', async (_what, given) => {
+    const { result, order } = await run({ ...given, facilities: ['a'] });
+    expect(result).toEqual({ failed: [], alreadyApplied: [7] });
+    expect(order).toEqual([]);
+  });
+
+  it.each([['yes'], [1], [null], [undefined]])('%j is not inactive', async (inactive) => {
+    const { settings } = await run({ settings: { inactive } });
+    expect(settings).toMatchObject([{ inactive: true }]);
+  });
+
+  it.each([
+    [5, 5],
+    ['2020-01-01', '2020-01-01'],
+    [null, 1234],
+  ])('a deletion_date of %j becomes %j', async (before, after) => {
+    const { settings } = await run({ settings: { deletion_date: before } });
+    expect(settings).toMatchObject([{ deletion_date: after }]);
+  });
+
+  it.each<[string, string | string[], object | undefined, object | undefined, boolean]>([
+    ['inside', ['a', 'b'], { facility_id: ['a'] }, undefined, true],
+    ['one outside', ['a'], { facility_id: ['a', 'b'] }, undefined, false],
+    ['text on both sides', 'a', { facility_id: 'a' }, undefined, true],
+    ['text outside', 'a', { facility_id: 'b' }, undefined, false],
+    ['the account comes before the settings', ['a'], { facility_id: 'a' }, { facility_id: 'b' }, true],
+    ['an account outside, settings inside', ['a'], { facility_id: 'b' }, { facility_id: 'a' }, false],
+    ['an account without any', ['a'], { facility_id: [] }, { facility_id: 'b' }, false],
+    ['an account with null', ['a'], { facility_id: null }, { facility_id: 'b' }, false],
+    ['no account', ['a'], undefined, { facility_id: 'b' }, false],
+    ['no facility at all', ['a'], {}, {}, true],
+    ['an empty list of the operation', [], { facility_id: 'a' }, undefined, false],
+    ['what is no text', ['1'], { facility_id: [1] }, undefined, false],
+    ['names of members of every object', ['a'], { facility_id: ['constructor'] }, undefined, false],
+    ['such names in the list', ['__proto__', 'constructor'], { facility_id: ['__proto__'] }, undefined, true],
+  ])('guards by facilities: %s', async (_what, facilities, account, settings, passes) => {
+    const { result, order } = await run({
+      facilities,
+      ...(account === undefined ? {} : { account }),
+      ...(settings === undefined ? {} : { settings }),
+    });
+    expect(result.failed?.map(({ index, code }) => [index, code])).toEqual(passes ? [] : [[7, 'guard_mismatch']]);
+    expect(order.length > 0).toBe(passes);
+  });
+
+  it('keeps a field of any name in the settings', async () => {
+    const odd = JSON.parse('{"__proto__":{"polluted":1},"constructor":"x"}') as object;
+    const { settings } = await run({ settings: odd });
+    expect(JSON.stringify(settings[0])).toContain('"__proto__":{"polluted":1}');
+    expect({}).not.toHaveProperty('polluted');
+  });
+
+  it.each([[{ facilities: 5 }], [{ facilities: [1] }], [{ facilities: null }], [{ facility: 'a' }]])(
+    'refuses %j when it is queued',
+    (fields) => {
+      expect(deleteUser.operation['~standard'].validate(fields)).toHaveProperty('issues');
+      expect(deleteUser.operation['~standard'].validate({ facilities: 'a' })).not.toHaveProperty('issues');
+    },
+  );
+});

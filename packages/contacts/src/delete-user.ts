@@ -1,0 +1,146 @@
+import {
+  defineAction,
+  judgeWrite,
+  readRows,
+  type Doc,
+  type DocumentStore,
+  type Failure,
+  type HandlerContext,
+  type OperationOf,
+} from '@afield/client';
+import { z } from 'zod/mini';
+import { isNone, ownField } from './lineage.js';
+
+const prefix = 'org.couchdb.user:';
+
+type Operation = OperationOf<{ readonly facilities?: string | string[] | undefined }>;
+
+/** A user who is to go: what the server has of them. */
+interface User {
+  readonly operation: Operation;
+  readonly account: Doc | undefined;
+  readonly settings: Doc | undefined;
+}
+
+/**
+ * `delete-user`: the user's account in `_users` is deleted, and the settings document of the same id in the app's
+ * database, if there is one, becomes `inactive: true` with a `deletion_date` (milliseconds since 1970; one that is there
+ * is kept). The operation's id is `org.couchdb.user:NAME`. All of it happens at the server, whatever the target; whoever
+ * is signed in must be allowed to delete accounts.
+ *
+ * - `facilities`: one id or a list. A user with a facility (`facility_id`: the account's, else the settings document's)
+ *   that is not in it stays. Leave it out, and nothing is compared.
+ *
+ * A user whose account is gone, or never was, and whose settings are inactive or not there, counts as done. Fails with
+ * `guard_mismatch`, `invalid_id`, or as the server refuses (`forbidden` …). Source: R6.
+ */
+export const deleteUser = defineAction({
+  name: 'delete-user',
+  runsAt: 'server',
+  operation: z.strictObject({ facilities: z.optional(z.union([z.string(), z.array(z.string())])) }),
+  run: async (batch, context) => {
+    const { server } = context;
+    const [accounts, settings] = [server.database('_users'), server.documents];
+    const failed: (Failure & { index: number })[] = [];
+    const alreadyApplied: number[] = [];
+    const fail = ({ index }: Operation, failure: Failure): void => void failed.push({ index, ...failure });
+
+    const users: User[] = [];
+    for (const { failure, ...user } of await read(batch, accounts, settings)) {
+      const reason = failure ?? (isDone(user) ? undefined : guardFailure(user));
+      if (reason !== undefined) fail(user.operation, reason);
+      else if (isDone(user)) alreadyApplied.push(user.operation.index);
+      else users.push(user);
+    }
+
+    // The settings first: the guard asks the account for its facilities as long as there is one. Were the account
+    // deleted first and the rest cut off, the next run would ask the settings, and could refuse what this one began.
+    const toMark = users.flatMap(({ settings: doc }) => (doc === undefined || isInactive(doc) ? [] : [doc]));
+    const marked = await write(
+      settings,
+      toMark.map((doc) => inactive(doc, context.now())),
+      context,
+    );
+    const waits = new Set(toMark.map(({ _id }) => _id).filter((id) => !marked.written.has(id)));
+    const toDelete = users.flatMap(({ account }) => (account === undefined || waits.has(account._id) ? [] : [account]));
+    const deleted = await write(accounts, toDelete.map(tombstone), context);
+
+    // What has failed for good is not lost with this error: it fails in the same way in the attempt that comes through.
+    const again = marked.error ?? deleted.error;
+    if (again !== undefined) throw again as Error;
+    for (const { operation } of users) {
+      const failure = marked.failed.get(operation.id) ?? deleted.failed.get(operation.id);
+      if (failure !== undefined) fail(operation, failure);
+    }
+    return { failed, alreadyApplied };
+  },
+});
+
+async function read(
+  batch: readonly Operation[],
+  accounts: DocumentStore,
+  settings: DocumentStore,
+): Promise<readonly (User & { readonly failure: Failure | undefined })[]> {
+  const ids = batch.map(({ id }) => id).filter(isUserId);
+  const [ofAccounts, ofSettings] = [await readRows(accounts, ids), await readRows(settings, ids)];
+  return batch.map((operation) => {
+    const { id } = operation;
+    const failure = isUserId(id) ? (ofAccounts.failed.get(id) ?? ofSettings.failed.get(id)) : noUser;
+    return { operation, account: ofAccounts.rows.get(id)?.doc, settings: ofSettings.rows.get(id)?.doc, failure };
+  });
+}
+
+const noUser: Failure = { code: 'invalid_id', reason: `The id of a user is "${prefix}" with a name.` };
+
+function isUserId(id: string): boolean {
+  return id.startsWith(prefix) && id.length > prefix.length;
+}
+
+/** One write, and its rows. Throws what ended the write as a whole: then nothing more is to be tried now. */
+async function write(
+  store: DocumentStore,
+  docs: readonly Doc[],
+  context: HandlerContext,
+): Promise<ReturnType<typeof judgeWrite>> {
+  if (docs.length === 0) return judgeWrite(docs, { rows: [] });
+  await context.fence();
+  const answer = await store.write(docs);
+  const judged = judgeWrite(docs, answer);
+  if (answer.error !== undefined) throw judged.error as Error;
+  return judged;
+}
+
+function isDone({ account, settings }: User): boolean {
+  return account === undefined && (settings === undefined || isInactive(settings));
+}
+
+function isInactive(settings: Doc): boolean {
+  return ownField(settings, 'inactive') === true;
+}
+
+function inactive(settings: Doc, now: number): Doc {
+  const date = ownField(settings, 'deletion_date');
+  return { ...settings, inactive: true, deletion_date: isNone(date) ? now : date };
+}
+
+function tombstone({ _id, _rev }: Doc): Doc {
+  return { _id, ...(_rev === undefined ? {} : { _rev }), _deleted: true };
+}
+
+/** `guard_mismatch` when the user has a facility outside the operation's list, if it has one. */
+function guardFailure({ operation, account, settings }: User): Failure | undefined {
+  const { facilities } = operation.content;
+  if (facilities === undefined) return undefined;
+  const allowed = new Set<unknown>([facilities].flat());
+  const ofAccount = facilitiesOf(account);
+  const own = ofAccount.length > 0 ? ofAccount : facilitiesOf(settings);
+  if (own.every((facility) => allowed.has(facility))) return undefined;
+  return { code: 'guard_mismatch', reason: 'The user has a facility that is not among those of the operation.' };
+}
+
+/** A list, or one text in old documents. */
+function facilitiesOf(doc: Doc | undefined): readonly unknown[] {
+  const value = ownField(doc, 'facility_id');
+  if (isNone(value)) return [];
+  return Array.isArray(value) ? (value as unknown[]) : [value];
+}
