@@ -1,5 +1,5 @@
 import { defineDocumentAction, sameJson, type AnyAction, type OperationInput } from '@afield/client';
-import { setContact, setParent } from '@afield/contacts';
+import { deleteUser, setContact, setParent } from '@afield/contacts';
 import * as z from 'zod';
 import { isObject, setOwn, type JsonObject } from './json.js';
 import type { Operation } from './schema.js';
@@ -18,7 +18,7 @@ export const testMerge = defineDocumentAction({
 });
 
 /** The actions that an app would hand in; `delete` is the SDK's own. */
-export const caseActions: readonly AnyAction[] = [setParent, setContact, testMerge];
+export const caseActions: readonly AnyAction[] = [setParent, setContact, deleteUser as AnyAction, testMerge];
 
 /** An operation of a case file in the words of the SDK. */
 export function operationInput(operation: Operation): OperationInput {
@@ -31,6 +31,8 @@ export function operationInput(operation: Operation): OperationInput {
       return { ...common, ...change(operation, 'parent') };
     case 'set-contact':
       return { ...common, ...change(operation, 'contact') };
+    case 'delete-user':
+      return { ...common, ...(operation.guard === undefined ? {} : { facilities: operation.guard.facility_id }) };
     case 'test-merge':
       return { ...common, set: operation.set };
     default:

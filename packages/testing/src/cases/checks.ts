@@ -40,7 +40,7 @@ const checks: Checks = {
   failed_operations: (expected, { world }) => failedOperations(expected, world.observation.failures),
   docs: (expected, { world }) => checkDocs('docs', expected, world.local),
   server_docs: (expected, { world }) => checkDocs('server_docs', expected, world.main),
-  server_users: () => ['server_users: the runner has no users yet'],
+  server_users: (expected, { world }) => checkDocs('server_users', expected, world.users),
   untouched: (expected, { baseline, world }) =>
     untouched(
       'untouched',

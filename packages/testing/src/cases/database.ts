@@ -36,8 +36,9 @@ export class HttpDatabase implements Database {
     readonly authorization: string,
   ) {}
 
-  async create(): Promise<void> {
-    await this.#call('PUT', '', undefined, [201, 202]);
+  /** `mayBeThere`: a database of the server itself, such as `_users`. */
+  async create(mayBeThere = false): Promise<void> {
+    await this.#call('PUT', '', undefined, mayBeThere ? [201, 202, 412] : [201, 202]);
   }
 
   async drop(): Promise<void> {

@@ -15,8 +15,6 @@ export function impossible(given: Case): string | undefined {
   }
   if (given.config.index !== undefined) return 'the index';
   if (given.config.watchdog_s !== undefined) return 'another watchdog time (config.watchdog_s)';
-  if (given.serverUsers.length > 0) return 'users of the server (server_users)';
-  if (given.operations.some((one) => one.action === 'delete-user')) return 'action delete-user';
   for (const fault of given.faults) {
     if (fault.at === 'storage') {
       if (fault.do.wipe === true) return 'fault wipe';

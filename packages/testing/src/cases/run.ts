@@ -1,6 +1,7 @@
 import { takeBaseline } from './baseline.js';
 import { checkExpectations } from './checks.js';
 import { impossible, uncheckedFields } from './impossible.js';
+import { withOwnUsers } from './own-users.js';
 import type { Case } from './read.js';
 import type { CaseServer } from './server.js';
 import { takeSteps } from './steps.js';
@@ -44,12 +45,13 @@ export async function runCase(given: Case, server: CaseServer): Promise<CaseRepo
 
 async function runInWorld(given: Case, server: CaseServer): Promise<readonly string[]> {
   const run = `${process.pid.toString(36)}${Date.now().toString(36)}${Math.floor(Math.random() * 1e6).toString(36)}`;
-  const world = new World(given, server, run);
+  const own = withOwnUsers(given, run);
+  const world = new World(own, server, run);
   try {
     await world.open();
     const baseline = await takeBaseline(world);
     const onTheWay = await takeSteps(world);
-    const atTheEnd = await checkExpectations(given.expect, { world, baseline });
+    const atTheEnd = await checkExpectations(own.expect, { world, baseline });
     const left = await world.close();
     await world.rest();
     return [...onTheWay, ...atTheEnd, ...left, ...server.takeProblems()];

@@ -13,6 +13,7 @@ import { isObject } from './json.js';
 import { MemoryPouch } from './memory-pouch.js';
 import { Moments } from './moments.js';
 import { Observation } from './observation.js';
+import { isUserId } from './own-users.js';
 import type { Case } from './read.js';
 import type { CaseServer } from './server.js';
 import { StorageFaults } from './storage-faults.js';
@@ -41,6 +42,8 @@ export class World {
   startedAt = 0;
   readonly local: Database;
   readonly main: HttpDatabase | undefined;
+  /** The server's `_users`, when the case has to do with users. */
+  readonly users: HttpDatabase | undefined;
   readonly #results: HttpDatabase | undefined;
   readonly #browser: Browser;
   readonly #name: string;
@@ -58,11 +61,12 @@ export class World {
   ) {
     this.#name = `case-${run}`;
     const mainName = `${given.config.server_db ?? 'main'}-${run}`;
-    const hasServer = given.target === 'server' || given.serverDocs.length > 0;
+    const hasServer = given.target === 'server' || given.serverDocs.length > 0 || given.serverUsers.length > 0;
     const database = (name: string): HttpDatabase =>
       new HttpDatabase(`${server.url}/${encodeURIComponent(name)}`, server.authorization);
     this.main = hasServer ? database(mainName) : undefined;
     this.#results = hasServer ? database(`results-${run}`) : undefined;
+    this.users = this.#userIds.length > 0 ? database('_users') : undefined;
     this.local = new LocalDatabase(() => this.#openDocuments());
     this.connectivity = new FakeConnectivity(given.config.start_online ?? true);
     const elapsedS = (): number => this.clock.elapsed / 1000;
@@ -100,10 +104,20 @@ export class World {
     return [...new Set(ids.filter((id) => typeof id === 'string' && id !== ''))] as string[];
   }
 
+  /** Ids of all users that the case has or names. */
+  get #userIds(): readonly string[] {
+    const { serverUsers, operations } = this.given;
+    return [
+      ...new Set([...serverUsers.map((user) => user['_id']), ...operations.map(({ id }) => id)].filter(isUserId)),
+    ];
+  }
+
   /** Writes the documents of the case and opens its tabs, stopped. */
   async open(): Promise<void> {
     await this.main?.create();
     await this.#results?.create();
+    await this.users?.create(true);
+    for (const user of this.given.serverUsers) if (this.users !== undefined) await writeGiven(this.users, user);
     for (const doc of this.given.serverDocs) if (this.main !== undefined) await writeGiven(this.main, doc);
     if (this.given.target === 'local' && this.main !== undefined) await this.#copyDown(this.main);
     for (const doc of this.given.seedDocs) {
@@ -187,8 +201,12 @@ export class World {
     return left;
   }
 
-  /** Removes the databases. */
+  /** Removes the databases and the users. */
   async drop(): Promise<void> {
+    for (const id of this.#userIds) {
+      const user = await this.users?.winner(id);
+      if (user?.deleted === false) await this.users?.write({ _id: id, _rev: user.rev, _deleted: true });
+    }
     await this.main?.drop();
     await this.#results?.drop();
     await this.#openDocuments().destroy();
@@ -206,7 +224,13 @@ export class World {
 
   #database(word: string): Database {
     if (word === 'docs' || word === 'local') return this.local;
-    const database = word === 'results' ? this.#results : word === 'main' || word === 'server' ? this.main : undefined;
+    const onServer = new Map([
+      ['main', this.main],
+      ['server', this.main],
+      ['results', this.#results],
+      ['_users', this.users],
+    ]);
+    const database = onServer.get(word);
     if (database === undefined) throw new Error(`the case names a database that it does not have: ${word}`);
     return database;
   }
