@@ -21,7 +21,7 @@ import { ClientClosedError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { AnyPlan } from './model/plan.js';
 import type { PouchLike } from './model/pouch.js';
-import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './model/states.js';
+import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation, Target } from './model/states.js';
 import { Control } from './queue/control.js';
 import { copyOf, planCopyOf } from './queue/copy.js';
 import { FailureControl } from './queue/failure-control.js';
@@ -353,6 +353,13 @@ class AfieldClient implements Client {
       const receipt = await this.#retries.continueRest(bulkOperationId);
       this.#announce();
       return receipt;
+    });
+  }
+
+  listNotDone(bulkOperationId: string): Promise<readonly NotDoneOperation[]> {
+    return this.#answer(async () => {
+      await this.#open();
+      return this.#retries.notDone(bulkOperationId);
     });
   }
 

@@ -391,6 +391,10 @@ describe('control by a person', () => {
       total: 4,
       continuedBy: undefined,
     });
+    expect(await client.listNotDone(id)).toMatchObject([
+      { index: 2, id: 'c', action: 'by-hand' },
+      { index: 3, id: 'd0000', action: 'set-colour', operation: { id: 'd0000', content: { to: 'blue' } } },
+    ]);
     await client.close();
 
     const later = bed.open({ actions: [action, setColour], appVersion: '2' });

@@ -21,6 +21,7 @@ export type {
   BulkOperationStatus,
   ClientStatus,
   FailedOperation,
+  NotDoneOperation,
   Resolution,
   Target,
   TransferStatus,

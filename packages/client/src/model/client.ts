@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { Environment } from './environment.js';
 import type { Json } from './json.js';
-import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from './states.js';
+import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation, Target } from './states.js';
 import type { AnyAction } from './handler.js';
 import type { AnyPlan } from './plan.js';
 import type { PouchConstructor, PouchLike } from './pouch.js';
@@ -174,6 +174,11 @@ export interface Client {
    * `nothing_left`).
    */
   retryRest(bulkOperationId: string): Promise<EnqueueReceipt>;
+  /**
+   * The operations of a bulk operation that have no outcome: after a bug (`failed`) or a cancel what was not reached, with
+   * its content. Rejects with `AfieldError` (`unknown_bulk_operation`).
+   */
+  listNotDone(bulkOperationId: string): Promise<readonly NotDoneOperation[]>;
   /** Open failures that fit the filter, or with `resolved: true` those that were retried or discarded: their content is kept. */
   listFailures(filter?: FailureFilter & { readonly resolved?: boolean }): Promise<readonly FailedOperation[]>;
   /**

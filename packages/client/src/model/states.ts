@@ -123,6 +123,18 @@ export interface FailedOperation {
   readonly resolution: Resolution | undefined;
 }
 
+/** One operation of a bulk operation that has no outcome: it was not reached, or its write got no answer. */
+export interface NotDoneOperation {
+  readonly bulkOperationId: string;
+  /** Place in its bulk operation, from 0. */
+  readonly index: number;
+  readonly key: string;
+  readonly id: string | undefined;
+  readonly action: string;
+  /** Its id as it came, and its own content. */
+  readonly operation: unknown;
+}
+
 /** What became of a failure: queued anew as an operation of another bulk operation, or discarded. */
 export type Resolution =
   | { readonly how: 'retried'; readonly bulkOperationId: string; readonly index: number; readonly at: number }

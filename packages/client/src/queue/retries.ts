@@ -2,7 +2,7 @@ import { z } from 'zod/mini';
 import type { EnqueueReceipt } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { AfieldError } from '../model/errors.js';
-import type { Target } from '../model/states.js';
+import type { NotDoneOperation, Target } from '../model/states.js';
 import type { Failures } from './failures.js';
 import { newHeader } from './new-header.js';
 import type { Queue } from './queue.js';
@@ -82,6 +82,21 @@ export class Retries {
       const { target, lane, key, id } = header;
       return this.#append({ target, ...(lane === null ? {} : { lane }), key: derivedKey(key), continues: id }, rest);
     });
+  }
+
+  /** What a bulk operation has not done: the rest of a `failed` or cancelled one, what is still to do of any other (R5). */
+  async notDone(bulkOperationId: string): Promise<readonly NotDoneOperation[]> {
+    const found = await this.#queue.find(bulkOperationId);
+    const header = await this.#queue.refresh(sequenceOf(found._id));
+    if (isUnplanned(header)) return [];
+    return (await this.#restOf(header)).map(({ action, index, operation: { i, k, c } }) => ({
+      bulkOperationId,
+      index,
+      key: k ?? '',
+      id: typeof i === 'string' && i !== '' ? i : undefined,
+      action,
+      operation: { ...(i === undefined ? {} : { id: i }), content: c },
+    }));
   }
 
   /** What was not planned is planned by the new one: the same request, the same subjects. */
@@ -191,7 +206,7 @@ export class Retries {
     return [...groups.values()];
   }
 
-  async #restOf(header: Header): Promise<{ action: string; operation: StoredOperation }[]> {
+  async #restOf(header: Header): Promise<{ action: string; index: number; operation: StoredOperation }[]> {
     const known = await this.#queue.record(sequenceOf(header._id), header.cursor);
     const operations = await this.#queue.operations(header, header.cursor, header.total - header.cursor);
     const actions = header.parts.flatMap(({ action, count }) => Array<string>(count).fill(action));
@@ -204,6 +219,7 @@ export class Retries {
       return [
         {
           action: actions[index] ?? '',
+          index,
           operation: {
             ...operation,
             k: operation.k ?? `${header.key}:${String(index)}`,
