@@ -77,3 +77,27 @@ it('R7 R13 `context.fetch` throws for a status that may pass, whatever the body,
     }
   }
 });
+
+it('`context.fetch` takes a Request as well: its method, headers and body arrive', async () => {
+  const seen: unknown[] = [];
+  const requests = stubRequests(async (input, init) => {
+    seen.push(String(input), init?.method, new Headers(init?.headers).get('x-one'));
+    seen.push(await new Response(init?.body).text());
+    return new Response('{}');
+  });
+  const request = new Request('https://elsewhere.test/a', {
+    method: 'PUT',
+    headers: { 'x-one': '1' },
+    body: '{"a":1}',
+  });
+  await requests.handlerFetch(request);
+  expect(seen).toEqual(['https://elsewhere.test/a', 'PUT', '1', '{"a":1}']);
+});
+
+it('R5 a request that cannot be made is a bug of the handler, and nothing is sent', async () => {
+  const requests = stubRequests(() => Promise.reject(new Error('nothing may be sent')));
+  const error: unknown = await requests
+    .handlerFetch('https://elsewhere.test/', { method: 'GET', body: 'text' })
+    .catch((reason: unknown) => reason);
+  expect(classifyError(error)).toMatchObject({ kind: 'bug', summary: { code: 'TypeError' } });
+});

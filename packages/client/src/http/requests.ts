@@ -101,15 +101,19 @@ export class Requests {
    * go only to the server that the client was made for.
    */
   async handlerFetch(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
-    const url = input instanceof Request ? input.url : String(input);
+    const request = new Request(input, init); // throws what a bug of the handler is: a request that cannot be made
+    const { url, method, headers, credentials, redirect, signal } = request;
+    const body = typeof init.body === 'string' ? init.body : await bodyOf(request);
     const signIn = this.#isOurs(url) ? await this.#session.signIn() : undefined;
-    const headers = new Headers(init.headers ?? (input instanceof Request ? input.headers : undefined));
     for (const [name, value] of Object.entries(signIn?.headers ?? {})) headers.set(name, value);
     const answer = await this.#answer(url, {
       ...init,
+      method,
       headers,
-      ...(signIn === undefined ? {} : { redirect: 'manual' }),
-      ...(signIn?.cookies === true ? { credentials: 'include' } : {}),
+      ...(body === undefined ? {} : { body }),
+      signal,
+      redirect: signIn === undefined ? redirect : 'manual',
+      credentials: signIn?.cookies === true ? 'include' : credentials,
     });
     const { status } = answer;
     if (signIn !== undefined && (status === 401 || status === 407))
@@ -165,7 +169,7 @@ export class Requests {
       stop();
     };
     // A slow network gets the time that a large request needs; while an answer comes in, it is not given up.
-    const sent = typeof init.body === 'string' ? init.body.length : 0;
+    const sent = sizeOf(init.body);
     let timer = this.#clock.setTimer(giveUp, this.#timeoutMs + sent / slowestBytesPerMs);
     const goesOn = (): void => {
       this.#clock.clearTimer(timer);
@@ -190,6 +194,18 @@ export class Requests {
       init.signal?.removeEventListener('abort', stop);
     }
   }
+}
+
+/** The body of a request as it can be sent; undefined when there is none. */
+async function bodyOf(request: Request): Promise<ArrayBuffer | undefined> {
+  if (request.method === 'GET' || request.method === 'HEAD') return undefined;
+  const body = await request.arrayBuffer();
+  return body.byteLength === 0 ? undefined : body;
+}
+
+function sizeOf(body: RequestInit['body']): number {
+  if (typeof body === 'string') return body.length;
+  return body instanceof ArrayBuffer ? body.byteLength : 0;
 }
 
 /** 64 kbit/s: a request is given so much more time for its size. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod/mini';
 import { defineAction } from '../actions/define.js';
-import { RetryableError } from '../model/errors.js';
+import { DivisibleError, RetryableError } from '../model/errors.js';
 import type { BatchAction, HandlerContext, HandlerResult } from '../model/handler.js';
 import type { RowState } from '../queue/stored.js';
 import type { Batch } from './batch.js';
@@ -40,6 +40,46 @@ describe('an action that handles a batch as a whole', () => {
     expect(result.failures.map(({ index, failure }) => [index, failure.code])).toEqual([
       [11, 'no_id'],
       [12, 'no'],
+    ]);
+  });
+
+  it('R11 a request of the handler that the server refuses for something in it halves the batch, down to the one', async () => {
+    const long: Batch = {
+      ...batch,
+      operations: Array.from({ length: 8 }, (_, place) => ({
+        index: 10 + place,
+        key: `k${String(place)}`,
+        id: `d${String(place)}`,
+        content: {},
+      })),
+    };
+    const calls: number[][] = [];
+    const action = acting((list) => {
+      calls.push(list.map(({ index }) => index));
+      if (list.some(({ index }) => index === 13)) throw new DivisibleError('too_large', 413);
+      return {};
+    });
+    const result = await runHandler(
+      long,
+      long.operations.map(() => ({ s: 'open' })),
+      defineAction({ ...action, run: async (list, one) => action.run(list, one) }),
+      context,
+    );
+    expect(result.error).toBeUndefined();
+    expect(result.rows.map(({ s }) => s)).toEqual([
+      ...Array<string>(3).fill('applied'),
+      'failed',
+      ...Array<string>(4).fill('applied'),
+    ]);
+    expect(result.failures.map(({ index, failure }) => [index, failure.code])).toEqual([[13, 'too_large']]);
+    expect(calls).toEqual([
+      [10, 11, 12, 13, 14, 15, 16, 17],
+      [10, 11, 12, 13],
+      [10, 11],
+      [12, 13],
+      [12],
+      [13],
+      [14, 15, 16, 17],
     ]);
   });
 

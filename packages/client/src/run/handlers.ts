@@ -1,5 +1,5 @@
 import { idFailure } from '../actions/subject.js';
-import { RetryableError } from '../model/errors.js';
+import { DivisibleError, RetryableError } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
 import type { BatchAction, HandlerContext, OperationOf } from '../model/handler.js';
 import type { RowState } from '../queue/stored.js';
@@ -8,7 +8,10 @@ import type { Batch } from './batch.js';
 import { isOutcome, type AttemptResult } from './documents.js';
 import { thrownBy } from './own-lines.js';
 
-/** One attempt at a batch of an action that handles it as a whole. What its handler does not name is applied. */
+/**
+ * One attempt at a batch of an action that handles it as a whole. What its handler does not name is applied. When the
+ * server refuses a request of the handler for something in it, the batch is halved down to the one operation (R11).
+ */
 export async function runHandler(
   batch: Batch,
   before: readonly RowState[],
@@ -28,18 +31,31 @@ export async function runHandler(
     if (failure !== undefined) fail(index, failure);
     else todo.push({ id: id as string, key, index, content });
   });
-  if (todo.length === 0) return { rows, failures };
-  try {
-    const result = resultOf(
-      action.name,
-      await untilAborted(action.run(todo, context), context.signal),
-      new Set(todo.map(({ index }) => index)),
-    );
+  const run = async (part: readonly OperationOf<unknown>[]): Promise<void> => {
+    if (part.length === 0) return;
+    let answer: unknown;
+    try {
+      answer = await untilAborted(action.run(part, context), context.signal);
+    } catch (error) {
+      if (!(error instanceof DivisibleError)) throw error;
+      const [only] = part;
+      if (only === undefined || part.length > 1) {
+        const middle = Math.ceil(part.length / 2);
+        await run(part.slice(0, middle));
+        return run(part.slice(middle));
+      }
+      fail(only.index, { code: error.code, reason: error.message });
+      return;
+    }
+    const result = resultOf(action.name, answer, new Set(part.map(({ index }) => index)));
     const already = new Set(result.alreadyApplied);
-    for (const { index } of todo) rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied' };
+    for (const { index } of part) rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied' };
     for (const { index, code, reason } of result.failed ?? []) {
       fail(index, { code, reason });
     }
+  };
+  try {
+    await run(todo);
     return { rows, failures };
   } catch (error) {
     return { rows, failures, error: thrownBy(action, error) };
