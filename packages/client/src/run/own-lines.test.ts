@@ -60,7 +60,6 @@ describe('an action’s own `classify`', () => {
   it.each([
     new SignInRequiredError('unauthorized'),
     new RetryableError('another tab', { class: 'conflict', code: 'lease-lost' }),
-    new DivisibleError('too_large', 413),
     new StoreTooNewError('The queue', 9),
   ])('R5 R12 is never asked about an error of ours: %s', async (ours) => {
     let asked = 0;
@@ -69,6 +68,17 @@ describe('an action’s own `classify`', () => {
       return { kind: 'passing' };
     });
     expect(error).toBe(ours);
+    expect(asked).toBe(0);
+  });
+
+  it('R5 R11 is not asked about a request that the server refused for something in it: that is found by halving', async () => {
+    let asked = 0;
+    const { error, failures } = await handler(new DivisibleError('too_large', 413), () => {
+      asked++;
+      return { kind: 'passing' };
+    });
+    expect(error).toBeUndefined();
+    expect(failures.map(({ failure: { code } }) => code)).toEqual(open.map(() => 'too_large'));
     expect(asked).toBe(0);
   });
 
