@@ -7,6 +7,7 @@ import {
   type Client,
   type ClientOptions,
 } from '@afield/client';
+import { setParent } from '@afield/contacts';
 import { FakeClock, FakeConnectivity, InFlight, MemoryServer, MemoryStore } from '@afield/testing';
 import { firstValueFrom } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -25,8 +26,8 @@ describe('a client that waits', () => {
   /** When requests were made, in seconds on the monotonic clock, and whether the server is there. */
   let requests: number[];
   let isDown: boolean;
-  /** What the server answers while it is not undefined. */
-  let refusal: (() => Response) | undefined;
+  /** What the server answers to a request instead of the truth. */
+  let refusal: ((url: string) => Response | undefined) | undefined;
   let clients: Client[];
 
   beforeEach(() => {
@@ -48,7 +49,7 @@ describe('a client that waits', () => {
     expect(server.unknown).toEqual([]);
   });
 
-  const open = (options: Partial<ClientOptions> = {}): Client => {
+  const open = (options: Partial<ClientOptions> = {}, { jitter }: { jitter?: number } = { jitter: 0 }): Client => {
     const client = createClient({
       name: 'clinic',
       PouchDB: new MemoryStore().constructorFor(),
@@ -56,15 +57,17 @@ describe('a client that waits', () => {
       server: server.urlOf('clinic'),
       auth: { credentials: () => Promise.resolve({ type: 'basic', username: 'amina', password }) },
       replication: false,
-      jitter: 0,
+      ...(jitter === undefined ? {} : { jitter }),
       ...options,
       environment: {
         clock,
         connectivity,
+        random: () => 0.5,
         fetch: (input, init) => {
           requests.push(clock.monotonic() / second);
           if (isDown) return Promise.reject(new TypeError('Failed to fetch'));
-          return refusal === undefined ? server.fetch(input, init) : Promise.resolve(refusal());
+          const answer = refusal?.(String(input));
+          return answer === undefined ? server.fetch(input, init) : Promise.resolve(answer);
         },
       },
     });
@@ -115,6 +118,39 @@ describe('a client that waits', () => {
       ...[180, 180, 240].map((at) => [rest, at]),
     ]);
     expect(await only(client)).toMatchObject({ state: 'done', applied: 103 });
+  });
+
+  it('R2 a client has jitter unless it is switched off, and the ramp can be replaced', async () => {
+    isDown = true;
+    const usual = open({}, {});
+    await enqueueDelete(usual);
+    await clock.advance(20 * minute);
+    // Each wait is half of 20 % longer: the random number of this test is 0.5.
+    expect(requests).toEqual([0, 0, 66, 198, 396, 660, 990]);
+    await usual.close();
+    requests = [];
+    const own = open({ ramp: (failures) => failures * 10 * second });
+    await enqueueDelete(own);
+    await clock.advance(minute);
+    const [first = 0] = requests;
+    expect(requests.map((at) => at - first)).toEqual([0, 10, 30, 60]);
+  });
+
+  it('R9 what failed for good in an attempt that must run again is recorded once, with its content', async () => {
+    const database = server.create('clinic');
+    database.write([{ _id: 'a', parent: { _id: 'old' } }], true);
+    const client = open({ actions: [setParent] });
+    refusal = (url) => (url.endsWith('/_bulk_docs') ? new Response('', { status: 500 }) : undefined);
+    const operations = ['nowhere', 'a'].map((id) => ({ id, parent: { _id: 'new' } }));
+    await client.enqueue({ target: 'server', actions: [{ action: 'set-parent', operations }] });
+    await clock.advance(11 * minute);
+    const failure = { index: 0, id: 'nowhere', code: 'missing', operation: { id: 'nowhere' } };
+    expect(await client.listFailures()).toMatchObject([failure]);
+    refusal = undefined;
+    await clock.advance(5 * minute);
+    expect(await only(client)).toMatchObject({ state: 'done-with-failures', applied: 1, failed: 1, failedAttempts: 6 });
+    expect(await client.listFailures()).toMatchObject([failure]);
+    expect(database.read('a')).toMatchObject({ parent: { _id: 'new' } });
   });
 
   it('R12 while it waits for credentials it tries nothing and counts nothing, and goes on when they come', async () => {

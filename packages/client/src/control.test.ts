@@ -33,6 +33,7 @@ describe('control by a person', () => {
     await bed.settled(client, other.bulkOperationId);
     bed.clock.advance(3_600_000);
     client.syncNow();
+    await bed.rest();
     expect(await bed.now(client, id)).toMatchObject({ state: 'paused', attempts: 0, nextAttemptAt: undefined });
     expect(calls).toHaveLength(1);
 
@@ -101,6 +102,27 @@ describe('control by a person', () => {
     calls[1]?.answer({});
   });
 
+  it('R19 a cancel while it waits keeps what was done of its batch', async () => {
+    const client = bed.open();
+    const ids = await bed.seed(client, 2);
+    const bulkDocs = client.documents.bulkDocs.bind(client.documents);
+    const refused = { id: 'd0001', error: true, name: 'timeout', status: 500, message: 'made up' };
+    Object.assign(client.documents, {
+      bulkDocs: async (docs: readonly { _id: string }[]) => {
+        const others = docs.filter(({ _id }) => _id !== refused.id);
+        return [...(others.length > 0 ? await bulkDocs(others) : []), refused];
+      },
+    });
+    const { bulkOperationId: id } = await client.enqueue(paint(ids, 'blue'));
+    await bed.reaches(client, id, ['waiting-retry']);
+    await client.cancel(id);
+    expect(await bed.now(client, id)).toMatchObject({ state: 'cancelled', applied: 1, failed: 0 });
+    Object.assign(client.documents, { bulkDocs });
+    bed.clock.advance(3_600_000);
+    await bed.rest();
+    expect(await bed.colours(client)).toEqual(['blue', 'red']);
+  });
+
   it('R19 a pause before the write: nothing is written', async () => {
     const client = bed.open();
     await bed.seed(client, 1);
@@ -143,6 +165,7 @@ describe('control by a person', () => {
     await other.pause(id);
     expect(await bed.reaches(leader, id, ['paused'])).toMatchObject({ nextAttemptAt: undefined });
     bed.clock.advance(3_600_000);
+    await bed.rest();
     expect(calls).toHaveLength(2);
     await other.resume(id);
     await bed.until(() => calls.length === 3);
@@ -160,8 +183,9 @@ describe('control by a person', () => {
     await client.pause(id);
     bed.clock.advance(30_000);
     await client.resume(id);
+    await bed.rest();
     bed.clock.advance(59_000);
-    await bed.now(client, id);
+    await bed.rest();
     expect(calls).toHaveLength(1);
     bed.clock.advance(1000);
     await bed.until(() => calls.length === 2);

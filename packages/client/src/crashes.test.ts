@@ -110,6 +110,25 @@ describe('an operation that stops the process', () => {
     for (let run = 0; run < 5; run++) expect(await runOnce()).toEqual([ids]);
   });
 
+  it('R16 progress ends the count within a bulk operation too: the next batch begins at none', async () => {
+    await enqueue();
+    const meet = async (answers: number): Promise<string[]> => {
+      const { action, calls } = handAction('work');
+      const { kill } = bed.openMortal({ actions: [action], batchSize: 2 });
+      for (let at = 0; at < answers; at++) {
+        await bed.until(() => calls.length > at, 30_000);
+        calls[at]?.answer({});
+      }
+      await bed.until(() => calls.length > answers, 30_000);
+      kill();
+      return calls[answers]?.ids ?? [];
+    };
+    for (let run = 0; run < 4; run++) expect(await meet(0)).toEqual(['a', 'b']);
+    expect(await meet(1)).toEqual(['killer', 'd']);
+    for (let run = 0; run < 4; run++) expect(await meet(0)).toEqual(['killer', 'd']);
+    expect(await meet(0)).toEqual(['killer']);
+  });
+
   it('R16 failures that may pass are no stops', async () => {
     const id = await enqueue();
     const { action, calls } = handAction('work');
@@ -138,7 +157,7 @@ describe('an operation that stops the process', () => {
     await bed.until(() => calls.length === 1);
     expect(calls[0]?.ids).toEqual(['z']);
     bed.clock.advance(600_000);
-    await bed.now(client, local);
+    await bed.rest();
     expect(calls).toHaveLength(1);
     calls[0]?.answer({});
     await bed.settled(client, other.bulkOperationId);

@@ -152,6 +152,11 @@ export class TestBed {
     throw new Error('it never came to be so');
   }
 
+  /** So many turns of the event loop that whatever could begin now has begun: before a test says that nothing did. */
+  async rest(): Promise<void> {
+    for (let turn = 0; turn < 200; turn++) await nextTask();
+  }
+
   /** Killed clients are left alone: what they wait for never comes. */
   forget(client: Client): void {
     this.clients.splice(this.clients.indexOf(client), 1);
