@@ -43,7 +43,11 @@ export class Control {
       if (header.state === 'failed') return { ...header, state: 'cancelled' };
       if (endStates.has(header.state)) throw ended(header);
       const known = await this.#queue.record(sequenceOf(header._id), header.cursor);
-      return { ...withOutcomes(uncounted(header), known?.rows ?? []), state: 'cancelled', wait: null };
+      const rows = known?.rows ?? [];
+      const isUnsettled = header.state === 'running' || rows.some(({ s }) => s === 'intent');
+      const cancelled: Header = { ...withOutcomes(uncounted(header), rows), state: 'cancelled', wait: null };
+      const { applied, alreadyApplied, failed } = header;
+      return isUnsettled ? { ...cancelled, unsettled: { applied, alreadyApplied, failed } } : cancelled;
     });
   }
 

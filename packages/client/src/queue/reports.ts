@@ -105,6 +105,14 @@ export class Reports {
   /** What is to be delivered, as one text: when it differs from what was delivered, it is sent again. */
   truthOf(header: Header): string {
     const { refused, resolved } = this.of(header);
-    return [this.stateOf(header), header.cursor, header.failed, refused, resolved, header.continuedBy ?? ''].join(' ');
+    return [
+      this.stateOf(header),
+      header.cursor,
+      header.applied,
+      header.failed,
+      refused,
+      resolved,
+      header.continuedBy ?? '',
+    ].join(' ');
   }
 }

@@ -10,7 +10,7 @@ import { readDividing } from '../retry/divide.js';
 import type { RowState } from '../queue/stored.js';
 import type { Batch, BatchOperation } from './batch.js';
 import { appliedTo, guardOf, isApplied, WrongAnswerError } from './answers.js';
-import { findOwnRevisions } from './history.js';
+import { findOwnRevisions, type HistoryAnswer } from './history.js';
 import { called, refusedRow } from './own-lines.js';
 import { gravest, rowError } from './row-errors.js';
 
@@ -64,6 +64,21 @@ export async function runDocuments(
   }
 }
 
+/**
+ * Which of the writes that were tried have been done, by the documents and their histories. Nothing is written: for a
+ * bulk operation that was cancelled in the middle. What was not done is `open` again.
+ */
+export async function findWritten(
+  batch: Batch,
+  before: readonly RowState[],
+  action: DocumentAction,
+  store: DocumentStore,
+): Promise<readonly RowState[]> {
+  const attempt = new DocumentAttempt(batch, before, action, store);
+  await attempt.findWritten();
+  return attempt.result().rows;
+}
+
 class DocumentAttempt {
   readonly #batch: Batch;
   readonly #action: DocumentAction;
@@ -92,15 +107,7 @@ class DocumentAttempt {
       else this.#plan(item);
     }
     if (unclear.length === 0) return;
-    const own = await findOwnRevisions(
-      this.#store,
-      unclear.map(({ id, row, place, operation }) => ({
-        id,
-        rev: row.rev,
-        base: this.#rows[place]?.b,
-        isOwn: (doc) => this.#isApplied(doc, operation),
-      })),
-    );
+    const own = await this.#own(unclear);
     for (const item of unclear) {
       const found = own.get(item.id);
       if (found?.rev !== undefined) {
@@ -110,6 +117,30 @@ class DocumentAttempt {
       item.uncertain = found?.complete !== true;
       this.#plan(item);
     }
+  }
+
+  async findWritten(): Promise<void> {
+    const tried = (await this.#read()).filter(({ place }) => this.#rows[place]?.s === 'intent');
+    const later = tried.filter(({ place, row }) => this.#rows[place]?.b !== row.rev);
+    const own = await this.#own(later);
+    for (const { id, place } of tried) {
+      const rev = own.get(id)?.rev;
+      this.#rows[place] = rev === undefined ? { s: 'open' } : { s: 'applied', r: rev };
+    }
+  }
+
+  /** Looks for our own revisions after the bases of these. */
+  async #own(items: readonly Item[]): Promise<ReadonlyMap<string, HistoryAnswer>> {
+    if (items.length === 0) return new Map();
+    return findOwnRevisions(
+      this.#store,
+      items.map(({ id, row, place, operation }) => ({
+        id,
+        rev: row.rev,
+        base: this.#rows[place]?.b,
+        isOwn: (doc) => this.#isApplied(doc, operation),
+      })),
+    );
   }
 
   async write(guards: Guards): Promise<AttemptResult> {

@@ -22,7 +22,7 @@ import type { RetryPolicy } from '../retry/policy.js';
 import type { Scheduler } from '../retry/scheduler.js';
 import { beginWait, resumeWait, storedWait } from '../retry/wait.js';
 import { batchOf, partAt, type Batch } from './batch.js';
-import { isOutcome, runDocuments, type AttemptResult } from './documents.js';
+import { findWritten, isOutcome, runDocuments, type AttemptResult } from './documents.js';
 import { Digests } from './digests.js';
 import type { Gate } from './gate.js';
 import { runHandler } from './handlers.js';
@@ -40,6 +40,7 @@ import {
   LeaseLostError,
   merged,
   settled,
+  settledWith,
 } from './transitions.js';
 
 export interface RunnerParts {
@@ -223,6 +224,8 @@ export class Runner {
     if (this.#parts.closed.aborted || this.#alone !== undefined) return undefined;
     if (this.#wantsSilence === place) this.#wantsSilence = undefined;
     if (this.#wantsSilence !== undefined) return undefined;
+    const unsettled = this.#unsettled(place);
+    if (unsettled !== undefined) return unsettled;
     this.#order.follow(this.#parts.queue.headers());
     const { next, unknown } = this.#order.choose(place, (header, sequence) => {
       if (header.state === 'paused') return false;
@@ -239,6 +242,21 @@ export class Runner {
     });
     this.#digests.attend(unknown);
     return next;
+  }
+
+  /** A cancelled bulk operation of which it is not known yet what the last attempt has done. */
+  #unsettled(place: Target): Header | undefined {
+    const { queue, actions, scheduler } = this.#parts;
+    return queue
+      .headers()
+      .find(
+        (header) =>
+          isUnsettled(header) &&
+          isUsable(header) &&
+          presentPlace(header, actions) === place &&
+          !scheduler.isWaiting(waitKey(sequenceOf(header._id))) &&
+          this.#blocked(header) === undefined,
+      );
   }
 
   /** A suspect runs only while nothing else does: else no one could tell who has stopped the process (R16). */
@@ -265,6 +283,10 @@ export class Runner {
   async #run(header: Header): Promise<void> {
     const sequence = sequenceOf(header._id);
     try {
+      if (isUnsettled(header)) {
+        await this.#settle(header, sequence);
+        return;
+      }
       let current: Header | undefined = await this.#begin(header, sequence);
       if (current !== undefined && isUnplanned(current)) current = await this.#plan(current, sequence);
       while (current !== undefined) current = await this.#attempt(current, sequence);
@@ -273,6 +295,39 @@ export class Runner {
       this.#started.delete(sequence);
       this.#bookkeepingFailed(header, sequence, error);
     }
+  }
+
+  /** Finds out by the documents what the last attempt of a cancelled bulk operation has done, and says so. */
+  async #settle(header: Header, sequence: number): Promise<void> {
+    const { queue, actions, stores, policy, clock, warn } = this.#parts;
+    this.#started.delete(sequence);
+    const loaded = await this.#load(header, sequence);
+    this.#started.delete(sequence);
+    const action = actions.get(loaded.batch.action);
+    const store = stores[presentPlace(header, actions)];
+    let rows = loaded.rows;
+    if (loaded.record !== undefined && action?.kind === 'document' && store !== undefined) {
+      try {
+        rows = await findWritten(loaded.batch, loaded.rows, action, store);
+      } catch (error) {
+        const verdict = classifyError(error);
+        if (verdict.kind === 'auth') return;
+        const failures = (this.#storageFailures.get(sequence) ?? 0) + 1;
+        this.#storageFailures.set(sequence, failures);
+        const { delayMs, notBeforeMs } = policy.delay(failures, verdict.kind === 'passing' ? verdict.notBeforeMs : 0);
+        if (verdict.kind === 'bug')
+          warn(`What a cancelled bulk operation has done cannot be seen (${verdict.summary.code}).`);
+        this.#wait(header, beginWait(clock, delayMs, notBeforeMs));
+        return;
+      }
+    }
+    const records = loaded.record === undefined ? [] : [this.#recordOf(sequence, loaded, rows)];
+    const next = settledWith(header, rows);
+    const { revs, conflicts } = await queue.write([...records, next]);
+    this.#storageFailures.delete(sequence);
+    if (conflicts.size > 0) await queue.refresh(sequence);
+    else this.#keep(next, revs);
+    this.#parts.wrote(header.target);
   }
 
   /** Counts the attempt before it starts, and takes the bulk operation over: the batch's record is rewritten too. */
@@ -574,6 +629,8 @@ export class Runner {
     this.#parts.changed();
   }
 }
+
+const isUnsettled = (header: Header): boolean => header.state === 'cancelled' && header.unsettled !== undefined;
 
 const waitKey = (sequence: number): string => `bulk:${String(sequence)}`;
 

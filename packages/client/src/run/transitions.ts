@@ -83,7 +83,7 @@ export function held(
 
 /**
  * The header that a person has changed while an attempt was under way: their state stays, and what the attempt brought
- * is kept. Undefined: the attempt brought nothing that the header must show.
+ * is kept. Undefined: the batch is not at its end. Then the record says more, and is looked at later.
  */
 export function merged(
   changed: Header,
@@ -91,21 +91,26 @@ export function merged(
   rows: readonly RowState[],
   complete: boolean,
 ): Header | undefined {
+  if (!complete) return undefined;
   const { applied, alreadyApplied, failed } = withOutcomes(before, rows);
-  const counts = { applied, alreadyApplied, failed };
-  if (!complete) return changed.state === 'cancelled' ? { ...changed, ...counts } : undefined;
   const cursor = before.cursor + rows.length;
-  const next = settled({ ...changed, ...counts, cursor, attempt: 0 });
+  const next = settled({ ...changed, applied, alreadyApplied, failed, cursor, attempt: 0 });
   if (cursor < changed.total || changed.state === 'cancelled') return next;
   return { ...next, state: failed > 0 ? 'done-with-failures' : 'done', wait: null, lease: null };
 }
 
-/** Progress: what was counted of stops of the process is over (R16). */
+/** Progress: what was counted of stops of the process is over (R16), and nothing is under way. */
 export function settled(header: Header): Header {
   const rest = { ...header };
   delete rest.stops;
   delete rest.alone;
+  delete rest.unsettled;
   return rest;
+}
+
+/** A cancelled header when it is known which of the writes that were under way have been done. */
+export function settledWith(header: Header, rows: readonly RowState[]): Header {
+  return settled(withOutcomes({ ...header, ...header.unsettled }, rows));
 }
 
 /** What is stored of an operation that failed for good. */
