@@ -580,9 +580,7 @@ class AfieldClient implements Client {
     this.#environment.warn('The local store could not be opened. It is tried again.');
     const { delayMs } = this.#policy.delay(this.#openFailures + 1, 0);
     return new Promise((resolve) => {
-      this.#closing.signal.addEventListener('abort', () => {
-        resolve();
-      });
+      void aborted(this.#closing.signal).then(resolve); // also when closing has begun before the opening failed
       this.#scheduler.wait('store', beginWait(this.#environment.clock, delayMs), resolve);
     });
   }

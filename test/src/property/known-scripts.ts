@@ -89,4 +89,15 @@ export const knownScripts: readonly (readonly [string, Script])[] = [
       enqueue('local', ['set-parent', operation(plain, 0, { id: 'none' }), operation(plain, 1)]),
     ),
   ],
+  [
+    'S3 a client that is closed while its store opens is closed, also when the opening fails then',
+    script(
+      enqueue('local', ['delete', operation(plain)]),
+      storeFault('slow', 'queue', 'read'),
+      { do: 'kill', afterCalls: 0, done: false },
+      storeFault('reject', 'queue', 'read'),
+      enqueue('local', ['set-parent', operation(plain)]),
+      { do: 'reload' },
+    ),
+  ],
 ];
