@@ -1,6 +1,6 @@
 import { deleteAction, type AnyAction, type Json } from '@afield/client';
-import { setContact, setParent } from '@afield/contacts';
-import { actionLaws, type BatchSample } from '@afield/testing';
+import { deleteUser, setContact, setParent } from '@afield/contacts';
+import { actionLaws, MemoryServer, type ActionWorld, type BatchSample } from '@afield/testing';
 import fc from 'fast-check';
 import { describe, it } from 'vitest';
 
@@ -66,7 +66,47 @@ function changing(name: 'parent' | 'contact'): fc.Arbitrary<object> {
   );
 }
 
+const userId = fc.constantFrom('amber', 'basil', 'café', 'a/b', '__proto__').map((name) => `org.couchdb.user:${name}`);
+const facilities = fc.option(fc.oneof(fc.constantFrom('a1', 'a2'), fc.subarray(['a1', 'a2', 'constructor'])));
+
+/** Users: each of these documents says what the server has of one. */
+function users(): fc.Arbitrary<BatchSample> {
+  const has = fc.constantFrom('account', 'settings', 'both');
+  const docs = fc.uniqueArray(fc.record({ _id: userId, has, ofAccount: facilities, ofSettings: facilities }), {
+    selector: ({ _id }) => _id,
+    minLength: 1,
+  });
+  const operation = fc.record(
+    { id: userId, facilities: facilities.filter((list) => list !== null) },
+    { requiredKeys: ['id'] },
+  );
+  return fc.record({
+    docs,
+    operations: fc.uniqueArray(operation, { selector: ({ id: of }) => of, minLength: 1 }),
+  });
+}
+
+/** A server with those users. What it has of them afterwards, but for the time of a deletion. */
+function worldOfUsers({ docs }: BatchSample): ActionWorld {
+  const server = new MemoryServer();
+  const databases = [server.create('_users'), server.create('records')] as const;
+  for (const { _id, has, ofAccount, ofSettings } of docs) {
+    if (has !== 'settings') databases[0].write([{ _id, type: 'user', facility_id: ofAccount }]);
+    if (has !== 'account') databases[1].write([{ _id, known: true, facility_id: ofSettings }]);
+  }
+  const left = databases.map((database) => () => database.ids().map((one) => shown(database.read(one))));
+  return { server: server.urlOf('records'), fetch: server.fetch, read: () => left.map((ids) => ids()) };
+}
+
+function shown(user: Record<string, unknown> = {}): unknown {
+  return { ...user, _rev: Number.parseInt(String(user['_rev']), 10), deletion_date: 'deletion_date' in user };
+}
+
 describe('the laws of actions', () => {
+  it('R3 R6 delete-user: twice is once, no guard fails on its own effect, no user is written twice', async () => {
+    await actionLaws(deleteUser as AnyAction, users(), { runs: 25, world: worldOfUsers });
+  }, 30_000);
+
   it.each<readonly [string, AnyAction, fc.Arbitrary<object>]>([
     ['delete', deleteAction, fc.constant({})],
     ['set-parent', setParent, changing('parent')],
