@@ -312,6 +312,30 @@ describe('control by a person', () => {
       expect((await again.retryFailed()).queued).toBe(0);
     });
 
+    it('R19 a tab that does not lead can look at what was resolved whenever failures change, and it is told once', async () => {
+      const leader = bed.open();
+      const { bulkOperationId } = await leader.enqueue(paint(['x', 'y'], 'blue'));
+      await bed.settled(leader, bulkOperationId);
+      const other = bed.open({ autoStart: false });
+      const seen: number[] = [];
+      const subscription = other.failures$.subscribe((failures) => {
+        seen.push(failures.length);
+        if (seen.length > 50) return;
+        // Two lists of a screen: their readings overlap.
+        void other.listFailures({ resolved: true });
+        void other.listFailures({ code: 'missing' });
+      });
+      await bed.until(() => seen.length === 1);
+      for (let call = 0; call < 5; call++) await other.listFailures();
+      expect(seen).toEqual([2]);
+      await leader.discard({ id: 'x' });
+      await other.listFailures();
+      await bed.until(() => seen.length === 2);
+      for (let call = 0; call < 5; call++) await other.listFailures();
+      expect(seen).toEqual([2, 1]);
+      subscription.unsubscribe();
+    });
+
     it('R19 at a stated rate: so many a second, whatever event comes, and over a restart', async () => {
       const { action, calls } = hand();
       const client = bed.open({ actions: [action] });

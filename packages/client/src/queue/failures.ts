@@ -22,19 +22,21 @@ export class Failures {
   /** Reads them again, if they were ever read: another tab may have added some. */
   async reload(): Promise<void> {
     if (this.#loading === undefined) return;
-    await this.#loading.catch(() => undefined);
-    this.#loading = undefined;
+    // One reading after another: two at once would each find the other's half.
+    for (let before; before !== this.#loading && this.#loading !== undefined;) {
+      before = this.#loading;
+      await before.catch(() => undefined);
+    }
+    const before = new Map(this.#known);
     this.#known.clear();
     this.#refused.clear();
     this.#order = [];
-    await this.load();
+    this.#loading = this.#reading(before);
+    await this.#loading;
   }
 
   load(): Promise<void> {
-    this.#loading ??= this.#read().catch((error: unknown) => {
-      this.#loading = undefined;
-      throw error;
-    });
+    this.#loading ??= this.#reading(undefined);
     return this.#loading;
   }
 
@@ -80,7 +82,8 @@ export class Failures {
   matching(
     filter: FailureFilter & { readonly resolved?: boolean },
   ): readonly { stored: StoredFailure; shown: FailedOperation }[] {
-    return this.#inOrder().filter(({ shown }) => fits(shown, filter));
+    const fits = fitting(filter);
+    return this.#inOrder().filter(({ shown }) => fits(shown));
   }
 
   #keep(stored: StoredFailure): void {
@@ -100,27 +103,45 @@ export class Failures {
     return this.#order.flatMap((id) => this.#known.get(id) ?? []);
   }
 
-  async #read(): Promise<void> {
+  #reading(before: ReadonlyMap<string, { readonly stored: StoredFailure }> | undefined): Promise<void> {
+    return this.#read(before).catch((error: unknown) => {
+      this.#loading = undefined;
+      throw error;
+    });
+  }
+
+  /** Says so only when there is news: whoever lists failures because they have changed must not be told again. */
+  async #read(before: ReadonlyMap<string, { readonly stored: StoredFailure }> | undefined): Promise<void> {
     for (const failure of await this.#queue.readRange('f:', failureDoc)) this.#keep(failure);
-    this.#changed();
+    const isSame =
+      before?.size === this.#known.size &&
+      [...this.#known].every(([id, { stored }]) => before.get(id)?.stored._rev === stored._rev);
+    if (!isSame) this.#changed();
   }
 }
 
-function fits(failure: FailedOperation, filter: FailureFilter & { readonly resolved?: boolean }): boolean {
-  const { failureId, bulkOperationId, code, action, id, since, before, resolved = false } = filter;
-  const one = (wanted: string | readonly string[] | undefined, value: string | undefined): boolean =>
-    wanted === undefined ||
-    (typeof wanted === 'string' ? wanted === value : value !== undefined && wanted.includes(value));
-  return (
-    one(failureId, failure.failureId) &&
-    one(bulkOperationId, failure.bulkOperationId) &&
-    one(code, failure.code) &&
-    one(action, failure.action) &&
-    one(id, failure.id) &&
+function fitting(filter: FailureFilter & { readonly resolved?: boolean }): (failure: FailedOperation) => boolean {
+  // A list may be as long as the failures are many: each is looked up, not searched for.
+  const one = (wanted: string | readonly string[] | undefined): ((value: string | undefined) => boolean) => {
+    if (wanted === undefined) return () => true;
+    const names = new Set(typeof wanted === 'string' ? [wanted] : wanted);
+    return (value) => value !== undefined && names.has(value);
+  };
+  const { since, before, resolved = false } = filter;
+  const failureId = one(filter.failureId);
+  const bulkOperationId = one(filter.bulkOperationId);
+  const code = one(filter.code);
+  const action = one(filter.action);
+  const id = one(filter.id);
+  return (failure) =>
+    failureId(failure.failureId) &&
+    bulkOperationId(failure.bulkOperationId) &&
+    code(failure.code) &&
+    action(failure.action) &&
+    id(failure.id) &&
     (since === undefined || failure.failedAt >= since) &&
     (before === undefined || failure.failedAt < before) &&
-    (failure.resolution !== undefined) === resolved
-  );
+    (failure.resolution !== undefined) === resolved;
 }
 
 function shownOf(failure: StoredFailure): FailedOperation {
