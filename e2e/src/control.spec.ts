@@ -17,6 +17,9 @@ test('R19 in an outage one bulk operation is paused and another cancelled; after
   await second.getByRole('button', { name: 'Cancel' }).click();
   await expect(second).toContainText('Cancelled. What was done stays');
   await expect(second).toContainText('11 changes were not done.');
+  await second.getByText('changes were not done').click();
+  await expect(second.getByRole('listitem')).toHaveCount(11);
+  await expect(second.getByRole('listitem').first()).toHaveText('Move: Hilltop Health Centre');
   await expect(second.getByRole('button', { name: 'Pause' })).toHaveCount(0);
 
   await afield.page.reload();

@@ -1,8 +1,10 @@
 import type { BulkOperationState, BulkOperationStatus } from '@afield/client';
 import { html, nothing, type TemplateResult } from 'lit';
-import { count, notDone } from '../words.js';
+import { count, notDone, wordsOfAction } from '../words.js';
+import { nameOf } from './record-name.js';
 import type { Actions, ViewState } from './state.js';
 
+const mostShown = 50;
 const ended: ReadonlySet<BulkOperationState> = new Set(['done', 'done-with-failures', 'failed', 'cancelled']);
 
 /** What a person can do with one bulk operation, as its state allows, and what it has left undone. */
@@ -27,7 +29,7 @@ export function bulkControls(
     ...(hasRest(bulk) ? [button('Try the rest again', () => decide.retryRest(bulk.id))] : []),
     ...(hasRest(bulk) && bulk.state === 'failed' ? [button('Give up the rest', () => decide.cancel(bulk.id))] : []),
   ];
-  return html`${rest(bulk, state)} ${buttons.length === 0 ? nothing : html`<p class="buttons">${buttons}</p>`}`;
+  return html`${rest(bulk, state, actions)} ${buttons.length === 0 ? nothing : html`<p class="buttons">${buttons}</p>`}`;
 }
 
 function hasRest(bulk: BulkOperationStatus): boolean {
@@ -37,11 +39,10 @@ function hasRest(bulk: BulkOperationStatus): boolean {
   return (bulk.state === 'failed' || bulk.state === 'cancelled') && (notDone(bulk) > 0 || isUnplanned);
 }
 
-function rest(bulk: BulkOperationStatus, state: ViewState): TemplateResult | typeof nothing {
+function rest(bulk: BulkOperationStatus, state: ViewState, actions: Actions): TemplateResult | typeof nothing {
   if (bulk.state !== 'failed' && bulk.state !== 'cancelled') return nothing;
-  const undone = notDone(bulk);
   const next = state.bulkOperations.find(({ id }) => id === bulk.continuedBy);
-  return html`${undone === 0 ? nothing : html`<p class="not-done">${count(undone, 'change was', 'changes were')} not done.</p>`}
+  return html`${undone(bulk, state, actions)}
   ${next === undefined ? nothing : html`<p class="detail">The rest goes on as #${next.sequence}.</p>`}
   ${
     bulk.bug === undefined
@@ -51,4 +52,29 @@ function rest(bulk: BulkOperationStatus, state: ViewState): TemplateResult | typ
           <pre>${bulk.bug.stack}</pre>
         </details>`
   }`;
+}
+
+/** Counted at once, and listed when the person wants to see it. */
+function undone(bulk: BulkOperationStatus, state: ViewState, actions: Actions): TemplateResult | typeof nothing {
+  const number = notDone(bulk);
+  if (number === 0) return nothing;
+  const operations = state.decisions.undone.get(bulk.id);
+  return html`<details
+    class="not-done"
+    @toggle=${(event: Event) => {
+      if ((event.target as HTMLDetailsElement).open) actions.decide.lookAtRest(bulk.id);
+    }}
+  >
+    <summary>${count(number, 'change was', 'changes were')} not done.</summary>
+    ${
+      operations === undefined
+        ? html`<p class="hint">Looking …</p>`
+        : html`<ul class="detail">
+            ${operations
+              .slice(0, mostShown)
+              .map((one) => html`<li>${wordsOfAction(one.action)}: ${nameOf(one, state)}</li>`)}
+            ${operations.length > mostShown ? html`<li>… and ${count(operations.length - mostShown, 'more', 'more')}</li>` : nothing}
+          </ul>`
+    }
+  </details>`;
 }

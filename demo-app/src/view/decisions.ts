@@ -1,4 +1,10 @@
-import { InvalidRequestError, type Client, type FailedOperation, type RetryReceipt } from '@afield/client';
+import {
+  InvalidRequestError,
+  type Client,
+  type FailedOperation,
+  type NotDoneOperation,
+  type RetryReceipt,
+} from '@afield/client';
 import { fieldsOf, operationOf, type Field } from '../operation-fields.js';
 import { count } from '../words.js';
 
@@ -13,6 +19,8 @@ export interface DecisionsState {
   readonly rateProblem: string | undefined;
   readonly edit: EditState | undefined;
   readonly question: Question | undefined;
+  /** What bulk operations have left undone, as far as the person looked at it, by bulk operation. */
+  readonly undone: ReadonlyMap<string, readonly NotDoneOperation[]>;
   /** What the last decision did. */
   readonly said: string;
 }
@@ -39,6 +47,7 @@ export const nothingDecided: DecisionsState = {
   rateProblem: undefined,
   edit: undefined,
   question: undefined,
+  undone: new Map(),
   said: '',
 };
 
@@ -67,6 +76,13 @@ export class Decisions {
 
   retryRest(bulkOperationId: string): void {
     this.#once(bulkOperationId, () => this.client.retryRest(bulkOperationId));
+  }
+
+  lookAtRest(bulkOperationId: string): void {
+    this.#once(`rest ${bulkOperationId}`, async () => {
+      const operations = await this.client.listNotDone(bulkOperationId);
+      this.change({ undone: new Map(this.state().undone).set(bulkOperationId, operations) });
+    });
   }
 
   show(code: string | undefined): void {

@@ -2,7 +2,7 @@ import type { FailedOperation } from '@afield/client';
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { count, wordsOfAction, wordsOfFailure } from '../words.js';
-import { nameOf } from './failure-name.js';
+import { nameOf } from './record-name.js';
 import { forAll, ofCode } from './for-all.js';
 import { resolvedList } from './resolved.js';
 import type { Actions, ViewState } from './state.js';

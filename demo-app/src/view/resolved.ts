@@ -2,7 +2,7 @@ import type { FailedOperation } from '@afield/client';
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { count, wordsOfAction, wordsOfFailure, wordsOfResolution } from '../words.js';
-import { nameOf } from './failure-name.js';
+import { nameOf } from './record-name.js';
 import type { ViewState } from './state.js';
 
 const mostShown = 50;
