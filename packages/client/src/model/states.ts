@@ -112,7 +112,7 @@ export interface FailedOperation {
   readonly code: string;
   /** For people; kept on this device, never sent. */
   readonly reason: string;
-  /** The operation's own content, as it was queued; `undefined` for an edit of the app. */
+  /** `{ id, content }`: the operation's id as it came, and its other fields; `undefined` for an edit of the app. */
   readonly operation: unknown;
   /** The history no longer shows whether it was applied before it failed (R3). */
   readonly mayHaveBeenApplied: boolean;
