@@ -2,6 +2,9 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    // Tests wait for states, not for times: on a busy machine that takes longer, and this is for what never ends.
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
     include: [
       'packages/*/src/**/*.test.ts',
       'demo-app/{src,host}/**/*.test.ts',
