@@ -100,4 +100,17 @@ export const knownScripts: readonly (readonly [string, Script])[] = [
       { do: 'reload' },
     ),
   ],
+  [
+    'S2 R9 what the push refuses is counted as often as it is listed, also where the write of it got no answer',
+    script(
+      { do: 'twin' },
+      { do: 'fault', kind: 'network', on: 'any', times: 1, forS: 120, size: 0 },
+      enqueue('local', ['delete', operation(refused), operation(plain)]),
+      storeFault('lost', 'queue', 'write', 1),
+      { do: 'advance', s: 0 },
+      enqueue('local', ['set-parent', operation(plain)]),
+      storeFault('reject', 'queue', 'read'),
+      enqueue('local', ['set-parent', operation(plain, 0, { guard: 'value' })]),
+    ),
+  ],
 ];

@@ -210,6 +210,8 @@ export const headerId = (sequence: number): string => `h:${padded(sequence)}`;
 export const sequenceOf = (id: string): number => Number(id.slice(id.indexOf(':') + 1).slice(0, digits));
 export const recordId = (sequence: number, from: number): string => `b:${padded(sequence)}:${padded(from)}`;
 export const failureId = (sequence: number, index: number): string => `f:${padded(sequence)}:${padded(index)}`;
+/** Ids of the failures of one bulk operation begin so. */
+export const failurePrefix = (sequence: number): string => `f:${padded(sequence)}:`;
 export const reportId = (sequence: number): string => `hr:${padded(sequence)}`;
 export const transferId = (name: string): string => `ht:${name}`;
 export const editFailureId = (docId: string): string => `f:edit:${docId}`;

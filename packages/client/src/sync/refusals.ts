@@ -6,7 +6,9 @@ import type { Queue } from '../queue/queue.js';
 import { changesOf, type ReportChange, type Reports } from '../queue/reports.js';
 import {
   editFailureId,
+  failureDoc,
   failureId,
+  failurePrefix,
   headerDoc,
   sequenceOf,
   storedVersion,
@@ -94,10 +96,12 @@ export class Refusals {
       this.#failures.refusedOf(id).filter(({ refused }) => refused !== null && revs.includes(refused)),
     );
     if (gone.length === 0) return;
+    const headers = this.#queue.headers();
     await this.#reports.write(
-      [...this.#counted(this.#queue.headers(), gone, -1), ...this.#reopened(gone)],
+      [...this.#counted(headers, gone, -1), ...this.#reopened(gone)],
       gone.map((failure) => ({ ...failure, _deleted: true })),
     );
+    await this.#recount(headers, gone);
     this.#changed();
     this.#failures.removed(gone.map(({ _id }) => _id));
   }
@@ -116,11 +120,14 @@ export class Refusals {
     // Refused again: what a person did with it before is over.
     const reopened = this.#reopened(renewed.flatMap(({ _id }) => known.get(_id) ?? []));
     const revs = await this.#reports.write([...this.#counted(headers, fresh, 1), ...reopened], [...fresh, ...renewed]);
-    // Where another tab was faster by a moment, it has counted them.
-    const lost = fresh.filter(({ _id }) => !revs.has(_id));
-    await this.#reports.write(this.#counted(headers, lost, -1));
+    const all = [...fresh, ...renewed];
+    await this.#recount(headers, all);
+    // What another tab has stored, or we before an answer that got lost, has a revision of its own.
+    const present = await this.#queue.revisions(all.flatMap(({ _id }) => (revs.has(_id) ? [] : [_id])));
     this.#changed();
-    this.#failures.added([...fresh, ...renewed].map((failure) => ({ ...failure, _rev: revs.get(failure._id) })));
+    this.#failures.added(
+      all.map((failure) => ({ ...failure, _rev: revs.get(failure._id) ?? present.get(failure._id) })),
+    );
   }
 
   #counted(headers: readonly Header[], failures: readonly StoredFailure[], step: 1 | -1): ReportChange[] {
@@ -128,6 +135,26 @@ export class Refusals {
       ...report,
       refused: Math.max(0, report.refused + step * count),
     }));
+  }
+
+  /**
+   * Several documents in one write are not one step: where another tab wrote too, or a write was tried again, the count
+   * may be wrong. What is stored is the truth.
+   */
+  async #recount(headers: readonly Header[], failures: readonly StoredFailure[]): Promise<void> {
+    const touched = new Set(failures.map(({ bulkOperationId }) => bulkOperationId));
+    const concerned = headers.filter(({ id }) => touched.has(id));
+    for (;;) {
+      const wrong: ReportChange[] = [];
+      for (const header of concerned) {
+        const stored = await this.#queue.readRange(failurePrefix(sequenceOf(header._id)), failureDoc);
+        const count = stored.filter(({ refused }) => refused !== null).length;
+        if (this.#reports.of(header).refused === count) continue;
+        wrong.push({ header, change: (report) => ({ ...report, refused: count }) });
+      }
+      if (wrong.length === 0) return;
+      await this.#reports.write(wrong);
+    }
   }
 
   #reopened(failures: readonly StoredFailure[]): ReportChange[] {
