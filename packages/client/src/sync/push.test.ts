@@ -74,3 +74,31 @@ it('R11 S2 a document that the server refuses alone is `too_large`, and the push
   expect(failed).toEqual([{ id: 'large', code: 'too_large' }]);
   expect(writes.filter(({ refused }) => !refused).length).toBeLessThan(12);
 });
+
+it('R2 S2 a document that stays behind is said, and its next try is the retry', async () => {
+  const PouchDB = memoryPouch();
+  const local = new LocalDatabase(() => new PouchDB('behind'));
+  await local.write([{ _id: 'a' }, { _id: 'b' }]);
+  const stored = new Set<string>();
+  const server = stubServer((path, text) => {
+    const body = JSON.parse(text) as Record<string, string[]> & { docs?: Doc[] };
+    if (path === '/_revs_diff') {
+      const missing = Object.entries(body).filter(([id]) => !stored.has(id));
+      return { json: Object.fromEntries(missing.map(([id, revs]) => [id, { missing: revs }])) };
+    }
+    stored.add('a');
+    return { json: [{ id: 'b', error: 'internal_server_error', reason: 'made up' }] };
+  }, 1_000_000);
+  const refusals = {
+    delivered: () => Promise.resolve(),
+    refused: () => Promise.resolve([]),
+  } as unknown as Refusals;
+  const errand = pushErrand({ local, server, refusals });
+  const first = await errand.next(errand.initial);
+  if (first === undefined) throw new Error('there is something to send');
+  const outcome = await errand.carry(first, errand.initial);
+  expect(outcome).toMatchObject({ transferred: 1, behind: true });
+  expect(outcome.error).toBeUndefined();
+  const second = await errand.next(outcome.data);
+  expect(second).toMatchObject({ isRetry: true });
+});

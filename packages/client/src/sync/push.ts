@@ -65,6 +65,7 @@ export function pushErrand(parts: {
       return {
         data: { since: step.last, behind: behind.map(({ id, revs }) => ({ id, revs: [...revs] })) },
         transferred: outcome.delivered,
+        behind: behind.length > 0,
         ...(left ? { error: outcome.error } : {}),
       };
     },

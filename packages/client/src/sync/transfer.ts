@@ -17,8 +17,18 @@ export interface Errand<Data, Step> {
   parse(json: unknown): Data | undefined;
   /** What is to be done next, found without the server; undefined when there is nothing. */
   next(data: Data): Promise<Step | undefined>;
-  /** Does it. `error` says why it must be tried again; `data` is kept in any case. */
-  carry(step: Step, data: Data): Promise<{ data: Data; transferred: number; error?: unknown }>;
+  /**
+   * Does it. `error` says why it must be tried again; `data` is kept in any case. `behind`: something of it has to be
+   * tried again, after the steps that are left; that is its first retry then.
+   */
+  carry(step: Step, data: Data): Promise<Carried<Data>>;
+}
+
+interface Carried<Data> {
+  readonly data: Data;
+  readonly transferred: number;
+  readonly error?: unknown;
+  readonly behind?: boolean;
 }
 
 /** A transfer as it is seen from outside, whatever it carries. */
@@ -162,7 +172,7 @@ export class Transfer<Data, Step> implements Carrier {
     return this.#finish(before, counted, outcome);
   }
 
-  async #carry(step: Step, data: Data): Promise<{ data: Data; transferred: number; error?: unknown }> {
+  async #carry(step: Step, data: Data): Promise<Carried<Data>> {
     try {
       return await this.#errand.carry(step, data);
     } catch (error) {
@@ -170,18 +180,14 @@ export class Transfer<Data, Step> implements Carrier {
     }
   }
 
-  async #finish(
-    before: StoredTransfer,
-    counted: StoredTransfer,
-    outcome: { data: Data; transferred: number; error?: unknown },
-  ): Promise<boolean> {
+  async #finish(before: StoredTransfer, counted: StoredTransfer, outcome: Carried<Data>): Promise<boolean> {
     const next = {
       ...counted,
       data: JSON.stringify(outcome.data),
       transferred: counted.transferred + outcome.transferred,
     };
     if (outcome.error === undefined) {
-      await this.#write({ ...next, attempt: 0 });
+      await this.#write({ ...next, attempt: outcome.behind === true ? 1 : 0 });
       return true;
     }
     const verdict = classifyError(outcome.error);
