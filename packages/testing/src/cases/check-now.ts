@@ -12,7 +12,8 @@ export function checkNow(step: Extract<Step, { do: 'check' }>, world: World): re
   if (step.state_in !== undefined && !step.state_in.includes(observation.state)) {
     wrong.push(`state_in: expected one of ${step.state_in.join(', ')}, but it is ${observation.state}`);
   }
-  const causes = observation.bulkOperations.map((one) => one.lastError?.code);
+  const { push, results } = observation.status ?? {};
+  const causes = [...observation.bulkOperations, push, results].map((one) => one?.lastError?.code);
   if (step.cause !== undefined && !causes.includes(step.cause)) {
     wrong.push(`cause: expected ${step.cause}, but there is ${causes.join(', ')}`);
   }

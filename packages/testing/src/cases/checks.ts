@@ -134,11 +134,16 @@ function differs(field: string, expected: unknown, is: unknown): Wrong {
   return [`${field}: expected ${JSON.stringify(expected)}, but it is ${JSON.stringify(is) ?? 'absent'}`];
 }
 
-/** Starts of the attempts in seconds after the first one: of the push, where a local case's faults hit the push. */
-function offsets({ observation, given }: World): readonly number[] {
-  const push = given.target === 'local' && given.faults.some((one) => one.at === 'request' || one.at === 'row');
-  const times = push ? observation.pushAttempts : observation.attempts;
+/** Starts of the attempts in seconds after the first one. */
+function offsets(world: World): readonly number[] {
+  const times = attemptTimes(world);
   return times.map((time) => (time - (times[0] ?? 0)) / 1000);
+}
+
+/** Starts of the attempts in milliseconds: of the push, where a local case's faults hit the push. */
+function attemptTimes({ observation, given }: World): readonly number[] {
+  const push = given.target === 'local' && given.faults.some((one) => one.at === 'request' || one.at === 'row');
+  return push ? observation.pushAttempts : observation.attempts;
 }
 
 function offsetsFit(expected: readonly number[], are: readonly number[], tolerancePct: number): Wrong {
@@ -153,10 +158,10 @@ function offsetsFit(expected: readonly number[], are: readonly number[], toleran
       ];
 }
 
-function attemptsAfterWake(most: number, { observation, faults }: World): Wrong {
-  const woke = faults.wokeAtS;
+function attemptsAfterWake(most: number, world: World): Wrong {
+  const woke = world.faults.wokeAtS;
   if (woke === undefined) return ['attempts_after_wake_max: the device never slept'];
-  const after = observation.attempts.filter((time) => time >= woke * 1000).length;
+  const after = attemptTimes(world).filter((time) => time >= woke * 1000).length;
   return after <= most ? [] : [`attempts_after_wake_max: at most ${String(most)}, but there were ${String(after)}`];
 }
 

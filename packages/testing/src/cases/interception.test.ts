@@ -82,7 +82,9 @@ describe('a request fault', () => {
     expect(cut.outcome).toMatchObject({ headers: {} });
   });
 
-  it('writes dates on the clock of the harness', async () => {
+  it('dates its answers on the clock of the harness, asked or not', async () => {
+    const undated = await write({}, { status: 429, text: '', headers: { 'retry-after': '$now+120' } });
+    expect(undated.outcome).toMatchObject({ headers: { date: 'Thu, 01 Jan 2026 00:00:00 GMT' } });
     const { outcome } = await write(
       {},
       { status: 429, text: '', headers: { date: '$now', 'retry-after': '$now+120' } },
@@ -111,6 +113,24 @@ describe('a request fault', () => {
     [{ db: 'main' }],
   ])('hits what it concerns (%j)', async (when) => {
     expect((await write(when, { status: 503, text: '' })).outcome).toMatchObject({ status: 503 });
+  });
+
+  it('changes headers and status of the true answer too', async () => {
+    const { outcome } = await write({}, { forward: true, keep_rows: 1, status: 202, headers: { 'retry-after': '7' } });
+    expect(outcome).toMatchObject({ status: 202, headers: { 'retry-after': '7' } });
+  });
+
+  it('answers with nothing where only some documents were stored and no answer is given', async () => {
+    const tried = await write({}, { commit_ids: ['p2'] });
+    expect(idsIn(tried)).toEqual([['p2']]);
+    expect(tried.outcome).toMatchObject({ status: 200, body: '' });
+  });
+
+  it('hits and counts what belongs to no database only where it is named', async () => {
+    const session = (path: string): Promise<Tried> => write({ path }, { status: 503, text: '' }, 'request', '_session');
+    expect((await session('/_session/_bulk_docs')).outcome).toMatchObject({ status: 503 });
+    expect((await session('*')).outcome).toMatchObject({ status: 201 });
+    expect([...(await session('*')).traffic.requests.keys()]).toEqual(['POST /_session/_bulk_docs']);
   });
 
   it('concerns the main database unless it says otherwise', async () => {
@@ -146,6 +166,12 @@ describe('a row fault', () => {
     expect(tried.outcome).toMatchObject({ status: 202 });
     expect(rowsIn(tried.outcome)[0]).toEqual({ ok: true, id: 'p1', rev: '2-x', accepted: true });
     expect(idsIn(tried)).toEqual([['p1', 'p2', 'p3']]);
+  });
+
+  it('stores a row all the same where it says so', async () => {
+    const tried = await write({ ids: ['p2'] }, { error: 'timeout', commit: true }, 'row');
+    expect(idsIn(tried)).toEqual([['p1', 'p2', 'p3']]);
+    expect(rowsIn(tried.outcome)[1]).toMatchObject({ id: 'p2', error: 'timeout' });
   });
 
   it('counts the request and its documents, refused or not', async () => {

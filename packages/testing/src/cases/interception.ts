@@ -2,7 +2,7 @@ import type { Database } from './database.js';
 import { editByAnother, type FaultBook } from './fault-book.js';
 import { isObject, type JsonObject } from './json.js';
 import type { Before, RequestFault, RowFault } from './schema.js';
-import { docsOf, idsNamed, rowsOf, type SeenRequest, type Traffic } from './traffic.js';
+import { docsOf, idsNamed, isOfServer, rowsOf, type SeenRequest, type Traffic } from './traffic.js';
 
 /** An answer to the client. */
 export interface Answer {
@@ -38,7 +38,7 @@ export class Interception {
 
   async answer(request: SeenRequest, forward: Forward): Promise<Outcome> {
     const word = this.options.wordOf(request.database);
-    if (word === 'main') this.options.traffic.count(request);
+    if (word === 'main' || isOfServer(request)) this.options.traffic.count(request);
     const passOn: Forward = async (body) => {
       const answer = await forward(body);
       const docs = docsOf(body === undefined ? request : { ...request, body });
@@ -49,10 +49,10 @@ export class Interception {
     };
     const hits = this.options.faults
       .of('request')
-      .filter((fault) => (fault.when.db ?? 'main') === word && concerns(fault, request))
+      .filter((fault) => (isMeant(fault, request) || (fault.when.db ?? 'main') === word) && concerns(fault, request))
       .filter((fault) => this.options.faults.occurs(fault) === 'now');
-    const fault = hits[0];
-    if (fault !== undefined) {
+    // A fault that only lets someone edit first leaves the answer to the next one.
+    for (const fault of hits) {
       const outcome = await this.#requestFault(fault, request, passOn);
       if (outcome !== undefined) return outcome;
     }
@@ -62,12 +62,15 @@ export class Interception {
   async #requestFault(fault: RequestFault, request: SeenRequest, forward: Forward): Promise<Outcome | undefined> {
     const todo = fault.do;
     await this.#before(todo.before);
-    if (todo.forward === true || todo.answer_ids !== undefined) return changed(await forward(), todo);
+    if (todo.forward === true || todo.answer_ids !== undefined) {
+      return changed(await forward(), { ...todo, headers: this.#dated(todo.headers ?? {}) });
+    }
     if (todo.commit_ids !== undefined) await forward(onlyThese(request, todo.commit_ids));
     else if (todo.commit === true) await forward();
     if (todo.network_error !== undefined) return { networkError: todo.network_error };
     if (todo.status === undefined && todo.text === undefined && todo.body === undefined) {
-      return todo.commit === true ? { status: 200, headers: json, body: '' } : undefined;
+      const isDone = todo.commit === true || todo.commit_ids !== undefined;
+      return isDone ? { status: 200, headers: json, body: '' } : undefined;
     }
     return {
       status: todo.status ?? 200,
@@ -101,7 +104,8 @@ export class Interception {
   ): Promise<Outcome> {
     const isKept = (id: string): boolean => {
       const todo = faulty.get(id)?.do;
-      return todo === undefined || (todo.error === undefined && (todo.ok === undefined || todo.commit !== false));
+      if (todo?.error !== undefined) return todo.commit === true;
+      return todo?.ok === undefined || todo.commit !== false;
     };
     const kept = docs.map((doc) => String(doc['_id'])).filter(isKept);
     const answer =
@@ -127,24 +131,33 @@ export class Interception {
     this.options.edited(before._id);
   }
 
+  /** Every server dates its answers: those of the faults carry the time of the harness, not of this machine. */
   #dated(headers: Readonly<Record<string, string>>): Record<string, string> {
-    return Object.fromEntries(
+    const dated = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => {
         const later = /^\$now(?:\+(\d+))?$/.exec(value);
         if (later === null) return [name, value];
         return [name, new Date(this.options.now() + Number(later[1] ?? 0) * 1000).toUTCString()];
       }),
     );
+    const hasDate = Object.keys(headers).some((name) => name.toLowerCase() === 'date');
+    return hasDate ? dated : { date: new Date(this.options.now()).toUTCString(), ...dated };
   }
 }
 
 function concerns(fault: RequestFault, request: SeenRequest): boolean {
   const { method, path, rows_over: rowsOver, bytes_over: bytesOver, contains_id: id } = fault.when;
   if (method !== undefined && method !== '*' && method !== request.method) return false;
-  if (path !== undefined && path !== '*' && !request.path.endsWith(path)) return false;
+  const asked = isOfServer(request) ? `/${request.database}${request.path}` : request.path;
+  if (path !== undefined && path !== '*' && !asked.endsWith(path)) return false;
   if (rowsOver !== undefined && rowsOf(request) <= rowsOver) return false;
   if (bytesOver !== undefined && Buffer.byteLength(request.body) <= bytesOver) return false;
   return id === undefined || idsNamed(request).includes(id);
+}
+
+/** Whether a fault names a request that belongs to no database, such as `GET /_session`. */
+function isMeant(fault: RequestFault, request: SeenRequest): boolean {
+  return fault.when.db === undefined && isOfServer(request) && (fault.when.path ?? '*') !== '*';
 }
 
 /** The true answer, cut or with other rows. */
@@ -158,7 +171,7 @@ function changed(answer: Answer, todo: RequestFault['do']): Answer {
     const bytes = Buffer.from(body);
     body = bytes.subarray(0, Math.floor(bytes.length * todo.cut_bytes_at)).toString('utf8');
   }
-  return { status: todo.status ?? answer.status, headers: withoutLength(answer.headers), body };
+  return { status: todo.status ?? answer.status, headers: withoutLength({ ...answer.headers, ...todo.headers }), body };
 }
 
 function withRows(body: string, change: (rows: readonly unknown[]) => readonly unknown[]): string {

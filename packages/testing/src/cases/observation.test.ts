@@ -39,6 +39,7 @@ function shown(): {
 
 describe('what was observed', () => {
   const clock = { now: 0, elapsed: () => clock.now, wall: () => 1000 + clock.now };
+  let hasSent = false;
   const observe = (...tabs: Tab[]): Observation => {
     clock.now = 0;
     const observation = new Observation(
@@ -46,10 +47,31 @@ describe('what was observed', () => {
       () => ['k1', 'k2'],
       false,
       () => undefined,
+      () => hasSent,
     );
     for (const tab of tabs) observation.watch(tab);
     return observation;
   };
+
+  it('counts no try of the push that had nothing of the case to send', () => {
+    const { tab, status } = shown();
+    const seen = observe(tab);
+    const push = (attempts: number, failedAttempts = 0): void =>
+      status({ push: { state: 'running', attempts, failedAttempts } as ClientStatus['push'] });
+    push(1);
+    clock.now = 5;
+    push(2);
+    hasSent = true;
+    clock.now = 9;
+    push(3, 1);
+    hasSent = false;
+    expect(seen.pushAttempts).toEqual([5, 9]);
+    // After a restart the count begins at zero and is then read from the store.
+    push(0);
+    push(3, 1);
+    push(4, 1);
+    expect(seen.pushAttempts).toEqual([5, 9, 9]);
+  });
 
   it('keeps states in their order and the start of each attempt', () => {
     const { tab, bulk } = shown();

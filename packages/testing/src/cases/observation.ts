@@ -33,6 +33,8 @@ export class Observation {
     private readonly keysOf: (bulkOperationKey: string) => readonly string[],
     private readonly countsPush: boolean,
     private readonly batchDone: (tab: Tab) => void,
+    /** Whether documents of the case were sent to the server. */
+    private readonly hasSent: () => boolean,
   ) {}
 
   /** Sees what this tab shows; of several tabs the first that lives counts. */
@@ -116,7 +118,7 @@ export class Observation {
   #seeStatus(status: ClientStatus): void {
     this.status = status;
     if (status.state !== 'idle') this.#show(status.state);
-    this.#countAttempts('push:', status.push.attempts, this.pushAttempts);
+    this.#countPush(status.push);
     if (this.countsPush) {
       if (status.push.lastError !== undefined) this.lastErrorClass = status.push.lastError.class;
       if (status.push.state.startsWith('waiting')) this.#show(status.push.state);
@@ -138,10 +140,19 @@ export class Observation {
     if (moved.length > 0) this.batchDone(tab);
   }
 
+  /** The first attempts are no tries of a batch if they had nothing of the case to send and did not fail. */
+  #countPush({ attempts, failedAttempts }: ClientStatus['push']): void {
+    const known = this.pushAttempts.length;
+    this.#countAttempts('push:', attempts, this.pushAttempts);
+    const wereIdle = failedAttempts === 0 && !this.hasSent();
+    if (this.pushAttempts.length > known && wereIdle) this.pushAttempts.splice(0, known);
+  }
+
   #countAttempts(key: string, attempts: number, times: AttemptTime[]): void {
     const before = this.#counted.get(key) ?? 0;
     for (let next = before; next < attempts; next += 1) times.push(this.now.elapsed());
-    this.#counted.set(key, attempts);
+    // A restart shows zero until the stored count is read.
+    this.#counted.set(key, Math.max(before, attempts));
   }
 
   #show(state: string): void {

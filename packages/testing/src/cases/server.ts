@@ -64,8 +64,22 @@ async function through(
   // A refused port or an unknown name end a fetch in the same way as a reset: without an answer.
   if ('networkError' in outcome) return { reset: true };
   // What was not changed goes back byte by byte: an attachment is no text.
-  return trueAnswers.get(outcome) ?? outcome;
+  const answer = trueAnswers.get(outcome) ?? outcome;
+  if (outcome.status !== hiddenStatus) return answer;
+  return { ...outcome, status: 200, headers: { ...outcome.headers, [statusHeader]: String(hiddenStatus) } };
 }
+
+/** Node's fetch makes a network error of this status, where a browser's may show it: it travels in a header. */
+const hiddenStatus = 407;
+const statusHeader = 'x-status-of-the-case';
+
+/** A fetch that shows the status of every answer as the case gives it. */
+export const fetchOfCases: typeof fetch = async (input, init) => {
+  const answer = await fetch(input, init);
+  const status = answer.headers.get(statusHeader);
+  if (status === null) return answer;
+  return new Response(await answer.arrayBuffer(), { status: Number(status), headers: answer.headers });
+};
 
 function texts(headers: Readonly<Record<string, string | readonly string[]>>): Record<string, string> {
   return Object.fromEntries(

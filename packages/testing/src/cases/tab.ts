@@ -26,6 +26,8 @@ export interface Browser {
   readonly options: Omit<ClientOptions, 'PouchDB' | 'environment'>;
   /** A local write with new revisions was carried out; the client does not know it yet. */
   readonly written: (call: WatchedCall, tab: Tab) => void;
+  /** Whether another tab is alive: the local databases are one per process here, and its handles must stay open. */
+  readonly othersLive: (tab: Tab) => boolean;
 }
 
 /** One tab with its client. `kill()` is what the system does to a process: every call that is under way never returns. */
@@ -74,6 +76,7 @@ export class Tab {
   #local<T>(call: WatchedCall, run: () => Promise<T>): Promise<T> {
     return this.#browser.storage.around(call, () =>
       this.#browser.inFlight.track(async () => {
+        if (call.method === 'close' && this.#browser.othersLive(this)) return undefined as T;
         const result = await run();
         if (call.kind === 'write') this.#browser.written(call, this);
         return result;

@@ -17,6 +17,11 @@ export function seenRequest(method: string, url: string, body: string): SeenRequ
   return { method, database: decodeURIComponent(database), path: rest, body };
 }
 
+/** Whether the request belongs to no database: `/_session`, `/_up`. */
+export function isOfServer(request: SeenRequest): boolean {
+  return /^_(?!users$|replicator$|global_changes$)/.test(request.database);
+}
+
 /** The documents of a bulk write; undefined for any other request. */
 export function docsOf(request: SeenRequest): readonly JsonObject[] | undefined {
   if (request.method !== 'POST' || request.path !== '/_bulk_docs') return undefined;
@@ -70,6 +75,10 @@ export class Traffic {
   ) {}
 
   count(request: SeenRequest): void {
+    if (isOfServer(request)) {
+      this.#add(this.requests, `${request.method} /${request.database}${request.path}`);
+      return;
+    }
     this.#add(this.requests, `${request.method} ${request.path}`);
     const docs = docsOf(request);
     if (docs !== undefined) {

@@ -15,7 +15,7 @@ import { Moments } from './moments.js';
 import { Observation } from './observation.js';
 import { isUserId } from './own-users.js';
 import type { Case } from './read.js';
-import type { CaseServer } from './server.js';
+import { fetchOfCases, type CaseServer } from './server.js';
 import { StorageFaults } from './storage-faults.js';
 import { Tab, type Browser } from './tab.js';
 import { Traffic } from './traffic.js';
@@ -81,6 +81,7 @@ export class World {
       (key) => this.queued.get(key) ?? [],
       hitsThePush,
       (tab) => this.moments.reach('after-batch', { tab }),
+      () => this.traffic.requests.has('POST /_bulk_docs docs'),
     );
     const interception = new Interception({
       faults: this.faults,
@@ -266,7 +267,8 @@ export class World {
       }),
       random: () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647,
       newId: () => `${this.#name}-${String((this.#ids += 1))}`,
-      fetch,
+      fetch: fetchOfCases,
+      othersLive: (tab) => this.tabs.some((one) => one !== tab && one.alive),
       written: (call, tab) => {
         if (call.database !== `${this.#name}-docs` || given.target !== 'local') return;
         if (!this.traffic.countsServerRows) this.traffic.countRows(call.docs);
