@@ -103,6 +103,12 @@ export interface HandlerResult {
   readonly failed?: readonly (Failure & { readonly index: number })[];
   /** Already as wanted, by the operation's index. */
   readonly alreadyApplied?: readonly number[];
+  /**
+   * Not done yet, by the operation's index: these alone run again at the next attempt, because of this error; what the
+   * others brought is kept (R9). The error means what it would mean if it were thrown: one that is neither
+   * `RetryableError` nor came from `context` is a bug.
+   */
+  readonly again?: { readonly indexes: readonly number[]; readonly error: unknown };
 }
 
 /** Handles a batch as a whole; must be idempotent (R3). */

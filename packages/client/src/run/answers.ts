@@ -13,7 +13,16 @@ const index = z.int().check(z.nonnegative());
 const handlerResult = z.object({
   failed: z.optional(z.array(z.extend(failure, { index }))),
   alreadyApplied: z.optional(z.array(index)),
+  again: z.optional(
+    z.object({
+      indexes: z.array(index).check(z.minLength(1)),
+      error: z.custom<Error>((value) => value instanceof Error),
+    }),
+  ),
 });
+
+const resultShape =
+  '{ failed: [{ index, code, reason }], alreadyApplied: [index], again: { indexes: [index], error: an Error } }';
 
 export function isApplied(action: DocumentAction, doc: Doc, content: unknown): boolean {
   const answer: unknown = action.isApplied(doc, content);
@@ -39,15 +48,13 @@ export function appliedTo(action: DocumentAction, doc: Doc, content: unknown): D
 /** Each index must be one of the batch, and named once. */
 export function resultOf(name: string, answer: unknown, indexes: ReadonlySet<number>): HandlerResult {
   const parsed = handlerResult.safeParse(answer);
-  if (!parsed.success) throw wrongAnswer(name, 'run', '{ failed: [{ index, code, reason }], alreadyApplied: [index] }');
-  const named = [...(parsed.data.failed ?? []).map((one) => one.index), ...(parsed.data.alreadyApplied ?? [])];
+  if (!parsed.success) throw wrongAnswer(name, 'run', resultShape);
+  const { failed = [], alreadyApplied = [], again } = parsed.data;
+  const named = [...failed.map((one) => one.index), ...alreadyApplied, ...(again?.indexes ?? [])];
   if (new Set(named).size !== named.length || named.some((one) => !indexes.has(one))) {
     throw wrongAnswer(name, 'run', 'indexes of its batch, each once');
   }
-  return {
-    ...(parsed.data.failed === undefined ? {} : { failed: parsed.data.failed }),
-    ...(parsed.data.alreadyApplied === undefined ? {} : { alreadyApplied: parsed.data.alreadyApplied }),
-  };
+  return { failed, alreadyApplied, ...(again === undefined ? {} : { again }) };
 }
 
 /** A function of an action answered in another shape: its bug, whatever its own `classify` says. */

@@ -37,11 +37,17 @@ describe('rows for actions that handle a batch as a whole', () => {
       written: new Set(['a']),
       error,
     });
-    expect(judgeWrite(docs, { rows: [refused('x', 'unauthorized'), written('x')] })).toEqual({
-      written: new Set(),
-      failed: new Map(),
-      error: undefined,
-    });
+    const ofOthers = judgeWrite(docs, { rows: [refused('x', 'unauthorized'), written('x')] });
+    expect(ofOthers).toMatchObject({ written: new Set(), failed: new Map() });
+    expect(ofOthers.error).toMatchObject({ class: 'network', code: 'short-answer' });
+  });
+
+  it('R9 what is neither written nor refused for good is named, to run again', () => {
+    const rows = [refused('a', 'conflict'), refused('b', 'forbidden')];
+    expect(judgeWrite(docs, { rows, error: new RetryableError('cut off') }).again).toEqual(new Set(['a', 'c']));
+    expect(judgeWrite(docs, { rows: [...rows, written('c')] }).again).toEqual(new Set(['a']));
+    const judged = judgeWrite(docs, { rows: [written('a'), refused('b', 'forbidden'), written('c')] });
+    expect([judged.again.size, judged.error]).toEqual([0, undefined]);
   });
 
   it('R11 a read that is refused is halved, down to the one id that is refused', async () => {

@@ -1,4 +1,4 @@
-import { DivisibleError } from '../model/errors.js';
+import { DivisibleError, RetryableError } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
 import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, WriteAnswer } from '../model/pouch.js';
@@ -37,28 +37,39 @@ export interface JudgedWrite {
   readonly written: ReadonlySet<string>;
   /** Refused for good, by id (R4). */
   readonly failed: ReadonlyMap<string, Failure>;
+  /** Neither written nor refused for good: to run again, for `error` (`HandlerResult.again`, R9). */
+  readonly again: ReadonlySet<string>;
   /**
-   * Why the batch must run again: rows in conflict, signing in, a network that was cut off … To be thrown, once the
-   * handler has done what it can for the other rows (R10). Undefined when every document is written or refused for good.
+   * Why these must run again: rows in conflict, signing in, a network that was cut off … Undefined when every document
+   * is written or refused for good, and nothing ended the write.
    */
   readonly error: unknown;
 }
 
 /** Judges the answer to `store.write(docs)`, row by row (R7, R10, R12). Rows are matched by id. */
 export function judgeWrite(docs: readonly Doc[], answer: WriteAnswer): JudgedWrite {
-  const asked = new Set(docs.map(({ _id }) => _id));
+  const again = new Set(docs.map(({ _id }) => _id));
   const written = new Set<string>();
   const failed = new Map<string, Failure>();
-  const again: Error[] = [];
+  const errors: Error[] = [];
   for (const row of answer.rows) {
-    if (!asked.has(row.id)) continue;
-    if (row.ok) {
-      written.add(row.id);
+    if (!again.has(row.id)) continue;
+    const verdict = row.ok ? undefined : classifyRow(row.error);
+    if (verdict !== undefined && verdict.kind !== 'failed') {
+      errors.push(rowError(verdict));
       continue;
     }
-    const verdict = classifyRow(row.error);
-    if (verdict.kind === 'failed') failed.set(row.id, { code: verdict.code, reason: row.reason });
-    else again.push(rowError(verdict));
+    again.delete(row.id);
+    if (row.ok) written.add(row.id);
+    else if (verdict !== undefined) failed.set(row.id, { code: verdict.code, reason: row.reason });
   }
-  return { written, failed, error: gravest(again, answer.error) };
+  const error = gravest(errors, answer.error) ?? (again.size === 0 ? undefined : unanswered());
+  return { written, failed, again, error };
+}
+
+function unanswered(): RetryableError {
+  return new RetryableError('Some documents got no answer. They are tried again.', {
+    class: 'network',
+    code: 'short-answer',
+  });
 }

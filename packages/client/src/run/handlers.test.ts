@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod/mini';
 import { defineAction } from '../actions/define.js';
-import { DivisibleError, RetryableError } from '../model/errors.js';
+import { DivisibleError, RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { BatchAction, HandlerContext, HandlerResult } from '../model/handler.js';
 import type { RowState } from '../queue/stored.js';
 import type { Batch } from './batch.js';
 import { runHandler } from './handlers.js';
+import { LeaseLostError } from './transitions.js';
 
 const closing = new AbortController();
 const context = { signal: closing.signal } as HandlerContext;
@@ -92,6 +93,12 @@ describe('an action that handles a batch as a whole', () => {
     [{ failed: [{ index: 10, code: 'no', reason: 'x' }], alreadyApplied: [10] }],
     [{ alreadyApplied: [11] }],
     [{ alreadyApplied: 'all' }],
+    [{ again: { indexes: [10] } }],
+    [{ again: { indexes: [10], error: 'not yet' } }],
+    [{ again: { indexes: [], error: new RetryableError('x') } }],
+    [{ again: { indexes: [99], error: new RetryableError('x') } }],
+    [{ again: { indexes: [10, 10], error: new RetryableError('x') } }],
+    [{ again: { indexes: [10], error: new RetryableError('x') }, alreadyApplied: [10] }],
   ])('R5 an answer of another shape is a bug of the handler, never a success: %j', async (answer) => {
     const result = await runHandler(
       batch,
@@ -102,6 +109,65 @@ describe('an action that handles a batch as a whole', () => {
     const isList = Array.isArray(answer);
     expect(result.error, String(isList)).toBeInstanceOf(TypeError);
     expect(result.rows[0]).toEqual({ s: 'open' });
+  });
+
+  it('R9 what it names as not done runs again alone; what the others brought is kept', async () => {
+    const error = new RetryableError('a conflict');
+    const first = await runHandler(
+      batch,
+      open,
+      acting(() => ({ again: { indexes: [10], error } })),
+      context,
+    );
+    expect(first.error).toBe(error);
+    expect(first.rows.map(({ s }) => s)).toEqual(['open', 'failed', 'applied']);
+    expect(first.failures).toHaveLength(1);
+    const given: number[] = [];
+    const rest = acting((list) => {
+      given.push(...list.map(({ index }) => index));
+      return {};
+    });
+    const second = await runHandler(batch, first.rows, rest, context);
+    expect(given).toEqual([10]);
+    expect(second).toEqual({ rows: [{ s: 'applied' }, { s: 'failed' }, { s: 'applied' }], failures: [] });
+  });
+
+  it('R5 an error of its own among those is a bug, or what the action says of it', async () => {
+    const own = new RangeError('busy');
+    const action = acting(() => ({ again: { indexes: [10], error: own } }));
+    expect((await runHandler(batch, open, action, context)).error).toBe(own);
+    const lenient = { ...action, classify: () => ({ kind: 'passing', code: 'busy' }) as const };
+    expect((await runHandler(batch, open, lenient, context)).error).toMatchObject({ class: 'server', code: 'busy' });
+  });
+
+  it('R11 a refusal among those is halved too, until it is found', async () => {
+    const calls: number[][] = [];
+    const action = acting((list) => {
+      calls.push(list.map(({ index }) => index));
+      const indexes = list.map(({ index }) => index).filter((index) => index !== 10);
+      return indexes.length === 0 ? {} : { again: { indexes, error: new DivisibleError('too_large', 413) } };
+    });
+    const result = await runHandler(batch, open, action, context);
+    expect(calls).toEqual([[10, 12], [12]]);
+    expect(result.rows.map(({ s }) => s)).toEqual(['applied', 'failed', 'failed']);
+    expect(result.failures.at(-1)).toMatchObject({ index: 12, failure: { code: 'too_large' } });
+    expect(result).not.toHaveProperty('error');
+  });
+
+  it.each([
+    ['a conflict holds no other half up', new RetryableError('x', { class: 'conflict' }), 'applied'],
+    ['a sign-in is waited for', new SignInRequiredError('unauthorized'), 'open'],
+    ['a floor is kept', new RetryableError('x', { notBeforeMs: 1000 }), 'open'],
+    ['another tab has taken over', new LeaseLostError(), 'open'],
+    ['a bug ends it', new RangeError('x'), 'open'],
+  ])('R10 R11 of a batch that was halved: %s', async (_what, error, other) => {
+    const action = acting((list) => {
+      if (list.length > 1) throw new DivisibleError('too_large', 413);
+      return list[0]?.index === 10 ? { again: { indexes: [10], error } } : {};
+    });
+    const result = await runHandler(batch, open, action, context);
+    expect(result.rows.map(({ s }) => s)).toEqual(['open', 'failed', other]);
+    expect(result.error).toBe(error);
   });
 
   it('R1 what it throws as passing runs again, with nothing lost', async () => {

@@ -3,14 +3,17 @@ import { DivisibleError, RetryableError } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
 import type { BatchAction, HandlerContext, OperationOf } from '../model/handler.js';
 import type { RowState } from '../queue/stored.js';
+import { classifyError } from '../retry/classify.js';
 import { resultOf } from './answers.js';
 import type { Batch } from './batch.js';
 import { isOutcome, type AttemptResult } from './documents.js';
 import { thrownBy } from './own-lines.js';
+import { LeaseLostError } from './transitions.js';
 
 /**
  * One attempt at a batch of an action that handles it as a whole. What its handler does not name is applied. When the
- * server refuses a request of the handler for something in it, the batch is halved down to the one operation (R11).
+ * server refuses a request of the handler for something in it, the batch is halved down to the one operation (R11). What
+ * it names as not done runs again; the others keep their outcome (R9).
  */
 export async function runHandler(
   batch: Batch,
@@ -31,6 +34,7 @@ export async function runHandler(
     if (failure !== undefined) fail(index, failure);
     else todo.push({ id: id as string, key, index, content });
   });
+  let passing: unknown;
   const run = async (part: readonly OperationOf<unknown>[]): Promise<void> => {
     if (part.length === 0) return;
     let answer: unknown;
@@ -38,28 +42,53 @@ export async function runHandler(
       answer = await untilAborted(action.run(part, context), context.signal);
     } catch (error) {
       if (!(error instanceof DivisibleError)) throw error;
-      const [only] = part;
-      if (only === undefined || part.length > 1) {
-        const middle = Math.ceil(part.length / 2);
-        await run(part.slice(0, middle));
-        return run(part.slice(middle));
-      }
-      fail(only.index, { code: error.code, reason: error.message });
-      return;
+      return divide(part, part, error);
     }
     const result = resultOf(action.name, answer, new Set(part.map(({ index }) => index)));
     const already = new Set(result.alreadyApplied);
-    for (const { index } of part) rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied' };
+    const again = new Set(result.again?.indexes);
+    for (const { index } of part) {
+      if (!again.has(index)) rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied' };
+    }
     for (const { index, code, reason } of result.failed ?? []) {
       fail(index, { code, reason });
     }
+    if (result.again === undefined) return;
+    const { error } = result.again;
+    if (error instanceof DivisibleError) {
+      const rest = part.filter(({ index }) => again.has(index));
+      return divide(rest, part, error);
+    }
+    if (endsAttempt(action, error)) throw error;
+    passing ??= error;
+  };
+  /** Runs `rest` in halves; `asked` is what was refused together. */
+  const divide = async (
+    rest: readonly OperationOf<unknown>[],
+    asked: readonly OperationOf<unknown>[],
+    error: DivisibleError,
+  ): Promise<void> => {
+    const [only] = rest;
+    if (only !== undefined && asked.length === 1) {
+      fail(only.index, { code: error.code, reason: error.message });
+      return;
+    }
+    const middle = Math.ceil(rest.length / 2);
+    await run(rest.slice(0, middle));
+    await run(rest.slice(middle));
   };
   try {
     await run(todo);
-    return { rows, failures };
+    return { rows, failures, ...(passing === undefined ? {} : { error: thrownBy(action, passing) }) };
   } catch (error) {
     return { rows, failures, error: thrownBy(action, error) };
   }
+}
+
+/** Whether the other halves of a batch have to wait too: for a sign-in, a floor, another tab, or because of a bug. */
+function endsAttempt(action: BatchAction, error: unknown): boolean {
+  const verdict = classifyError(thrownBy(action, error));
+  return verdict.kind !== 'passing' || verdict.notBeforeMs > 0 || error instanceof LeaseLostError;
 }
 
 /** A handler or a plan that never ends must not keep a client from closing. */
