@@ -1,4 +1,11 @@
-import { defineAction, defineDocumentAction, InvalidRequestError, type AnyAction, type Doc } from '@afield/client';
+import {
+  defineAction,
+  defineDocumentAction,
+  InvalidRequestError,
+  RetryableError,
+  type AnyAction,
+  type Doc,
+} from '@afield/client';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod/mini';
@@ -67,6 +74,22 @@ describe('actionLaws', () => {
       batchAction((doc, { to }) => (isColoured(doc, { to }) ? undefined : { ...doc, colour: to })),
       samples,
     );
+  });
+
+  it('R9 are kept by an action that needs two attempts, and has a failure in the first one', async () => {
+    const colour = batchAction((doc, { to }) => (isColoured(doc, { to }) ? undefined : { ...doc, colour: to }));
+    if (colour.kind === 'document') throw new TypeError('not an action of batches');
+    const inTwoAttempts = defineAction<Colour>({
+      name: colour.name,
+      operation,
+      run: async (batch, context) => {
+        const [first, ...rest] = batch;
+        if (first === undefined || rest.length === 0 || context.attempt > 1) return colour.run(batch, context);
+        const result = await colour.run(rest, context);
+        return { ...result, again: { indexes: [first.index], error: new RetryableError('not yet') } };
+      },
+    });
+    await actionLaws(inTwoAttempts, samples);
   });
 
   const broken: readonly (readonly [Law, string, AnyAction])[] = [

@@ -132,9 +132,12 @@ export class Trial {
   async runTwice(): Promise<readonly [Run, Run]> {
     if (this.action.kind === 'document') return [await this.run(), await this.run()];
     let once: Run | undefined;
-    this.#afterHandler = async ({ failed = [] }) => {
+    const codes = new Map<number, string>();
+    this.#afterHandler = async ({ failed = [], again }) => {
+      for (const { index, code } of failed) codes.set(index, code);
+      // Only a part of the batch has come to its end; its outcome is kept.
+      if (again !== undefined) return;
       this.#afterHandler = undefined;
-      const codes = new Map(failed.map(({ index, code }) => [index, code] as const));
       once = { bug: undefined, failed: codes, ...(await this.#state()) };
       this.#device.store.add({
         when: { call: 'bulkDocs', database: '-afield-queue', nth: 1 },
