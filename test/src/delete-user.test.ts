@@ -270,6 +270,38 @@ describe('delete-user', () => {
     expect(revisionsOf(records, 'amber')).toBe(1);
   });
 
+  it('R9 a refusal that came once is kept, and what that attempt did is applied, when another row runs again', async () => {
+    users.write(['amber', 'basil', 'clove'].map((name) => account(name)));
+    records.write(['amber', 'basil', 'clove'].map((name) => settings(name)));
+    const refusals = new Map([
+      [idOf('amber'), new Refusal(403, 'forbidden', 'This one stays.')],
+      [idOf('clove'), new Refusal(409, 'conflict', 'x')],
+    ]);
+    records.validate = (doc) => {
+      const refusal = refusals.get(String(doc['_id']));
+      refusals.delete(String(doc['_id']));
+      return refusal;
+    };
+    const bulk = await run(...['amber', 'basil', 'clove'].map((name) => toGo(name)));
+    expect(bulk).toMatchObject({ state: 'done-with-failures', attempts: 2, applied: 2, alreadyApplied: 0, failed: 1 });
+    expect(await codes()).toEqual([[idOf('amber'), 'forbidden']]);
+    expect(['amber', 'basil', 'clove'].map(isGone)).toEqual([false, true, true]);
+    expect(revisionsOf(records, 'amber')).toBe(1);
+  });
+
+  it('R13 a server that wants a pause at the first write is not asked for the second one', async () => {
+    users.write([account('amber'), account('basil')]);
+    records.write([settings('amber')]);
+    device.network.add({
+      when: { path: '/records/_bulk_docs', nth: 1 },
+      do: { type: 'answer', status: 503, headers: { 'retry-after': '7' } },
+    });
+    const bulk = await run(toGo('amber'), toGo('basil'));
+    expect(bulk).toMatchObject({ state: 'done', attempts: 2, applied: 2, lastError: { class: 'throttled' } });
+    const reads = ['_users/_all_docs', 'records/_all_docs'];
+    expect(asked).toEqual([...reads, ...reads, 'records/_bulk_docs', '_users/_bulk_docs']);
+  });
+
   it('R12 waits for credentials in the middle, counts nothing, and goes on', async () => {
     users.write([account('amber')]);
     records.write([settings('amber')]);

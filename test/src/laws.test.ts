@@ -76,10 +76,7 @@ function users(): fc.Arbitrary<BatchSample> {
     selector: ({ _id }) => _id,
     minLength: 1,
   });
-  const operation = fc.record(
-    { id: userId, facilities: facilities.filter((list) => list !== null) },
-    { requiredKeys: ['id'] },
-  );
+  const operation = fc.record({ id: userId, facilities }, { requiredKeys: ['id'] });
   return fc.record({
     docs,
     operations: fc.uniqueArray(operation, { selector: ({ id: of }) => of, minLength: 1 }),

@@ -1,4 +1,11 @@
-import type { Doc, DocumentStore, HandlerContext } from '@afield/client';
+import {
+  RetryableError,
+  type Doc,
+  type DocumentStore,
+  type HandlerContext,
+  type WriteAnswer,
+  type WriteRow,
+} from '@afield/client';
 import { describe, expect, it } from 'vitest';
 import { deleteUser } from './delete-user.js';
 
@@ -25,21 +32,28 @@ function storeOf(doc: object | undefined): DocumentStore & { readonly written: D
   };
 }
 
-async function run(given: { account?: object; settings?: object; facilities?: string | string[] }) {
+async function run(given: {
+  account?: object;
+  settings?: object;
+  /** What the server answers to the write of the account, and whether the second fence fails. */
+  ofAccount?: WriteAnswer;
+  lost?: Error;
+  facilities?: string | string[] | null;
+}) {
   const [accounts, documents] = [storeOf(given.account), storeOf(given.settings)];
   const order: string[] = [];
   const noting = (name: string, store: DocumentStore): DocumentStore => ({
     ...store,
     write: (docs) => {
       order.push(name);
-      return store.write(docs);
+      return name === 'account' && given.ofAccount !== undefined ? Promise.resolve(given.ofAccount) : store.write(docs);
     },
   });
   const context = {
     server: { documents: noting('settings', documents), database: () => noting('account', accounts) },
     fence: () => {
       order.push('fence');
-      return Promise.resolve();
+      return given.lost !== undefined && order.length > 1 ? Promise.reject(given.lost) : Promise.resolve();
     },
     now: () => 1234,
   } as unknown as HandlerContext;
@@ -81,7 +95,7 @@ describe('R6 delete-user', () => {
     expect(settings).toMatchObject([{ deletion_date: after }]);
   });
 
-  it.each<[string, string | string[], object | undefined, object | undefined, boolean]>([
+  it.each<[string, string | string[] | null, object | undefined, object | undefined, boolean]>([
     ['inside', ['a', 'b'], { facility_id: ['a'] }, undefined, true],
     ['one outside', ['a'], { facility_id: ['a', 'b'] }, undefined, false],
     ['text on both sides', 'a', { facility_id: 'a' }, undefined, true],
@@ -93,6 +107,9 @@ describe('R6 delete-user', () => {
     ['no account', ['a'], undefined, { facility_id: 'b' }, false],
     ['no facility at all', ['a'], {}, {}, true],
     ['an empty list of the operation', [], { facility_id: 'a' }, undefined, false],
+    ['null, and there is one', null, { facility_id: 'a' }, undefined, false],
+    ['null, and the settings have one', null, {}, { facility_id: ['a'] }, false],
+    ['null, and there is none', null, { facility_id: [] }, { facility_id: null }, true],
     ['what is no text', ['1'], { facility_id: [1] }, undefined, false],
     ['names of members of every object', ['a'], { facility_id: ['constructor'] }, undefined, false],
     ['such names in the list', ['__proto__', 'constructor'], { facility_id: ['__proto__'] }, undefined, true],
@@ -106,6 +123,28 @@ describe('R6 delete-user', () => {
     expect(order.length > 0).toBe(passes);
   });
 
+  it('R9 an account in conflict, or without an answer, is named to run again, and why', async () => {
+    const conflict: WriteRow = { id, ok: false, error: 'conflict', reason: 'x' };
+    const { result } = await run({ account: {}, settings: {}, ofAccount: { rows: [conflict] } });
+    expect(result).toMatchObject({
+      failed: [],
+      alreadyApplied: [],
+      again: { indexes: [7], error: { code: 'conflict' } },
+    });
+    const short = await run({ account: {}, ofAccount: { rows: [] } });
+    expect(short.result.again).toMatchObject({ indexes: [7], error: { code: 'short-answer' } });
+    const lost = new RetryableError('the store has died');
+    const cut = await run({ account: {}, settings: {}, lost });
+    expect(cut.order).toEqual(['fence', 'settings', 'fence']);
+    expect(cut.result.again).toEqual({ indexes: [7], error: lost });
+  });
+
+  it('an account that the server does not find when it is to be deleted is gone', async () => {
+    const notFound: WriteRow = { id, ok: false, error: 'not_found', reason: 'deleted' };
+    const { result } = await run({ account: {}, ofAccount: { rows: [notFound] } });
+    expect(result).toEqual({ failed: [], alreadyApplied: [] });
+  });
+
   it('keeps a field of any name in the settings', async () => {
     const odd = JSON.parse('{"__proto__":{"polluted":1},"constructor":"x"}') as object;
     const { settings } = await run({ settings: odd });
@@ -113,11 +152,17 @@ describe('R6 delete-user', () => {
     expect({}).not.toHaveProperty('polluted');
   });
 
-  it.each([[{ facilities: 5 }], [{ facilities: [1] }], [{ facilities: null }], [{ facility: 'a' }]])(
+  it.each([[{ facilities: 5 }], [{ facilities: [1] }], [{ facilities: [null] }], [{ facility: 'a' }]])(
     'refuses %j when it is queued',
     (fields) => {
       expect(deleteUser.operation['~standard'].validate(fields)).toHaveProperty('issues');
-      expect(deleteUser.operation['~standard'].validate({ facilities: 'a' })).not.toHaveProperty('issues');
+    },
+  );
+
+  it.each([[{}], [{ facilities: 'a' }], [{ facilities: ['a'] }], [{ facilities: [] }], [{ facilities: null }]])(
+    'takes %j, as it is',
+    (fields) => {
+      expect(deleteUser.operation['~standard'].validate(fields)).toEqual({ value: fields });
     },
   );
 });

@@ -6,14 +6,17 @@ import {
   type DocumentStore,
   type Failure,
   type HandlerContext,
+  type JudgedWrite,
   type OperationOf,
+  type WriteAnswer,
+  type WriteRow,
 } from '@afield/client';
 import { z } from 'zod/mini';
 import { isNone, ownField } from './lineage.js';
 
 const prefix = 'org.couchdb.user:';
 
-type Operation = OperationOf<{ readonly facilities?: string | string[] | undefined }>;
+type Operation = OperationOf<{ readonly facilities?: string | string[] | null | undefined }>;
 
 /** A user who is to go: what the server has of them. */
 interface User {
@@ -29,7 +32,7 @@ interface User {
  * is signed in must be allowed to delete accounts.
  *
  * - `facilities`: one id or a list. A user with a facility (`facility_id`: the account's, else the settings document's)
- *   that is not in it stays. Leave it out, and nothing is compared.
+ *   that is not in it stays. Null: a user with any facility stays. Leave it out, and nothing is compared.
  *
  * A user whose account is gone, or never was, and whose settings are inactive or not there, counts as done. Fails with
  * `guard_mismatch`, `invalid_id`, or as the server refuses (`forbidden` …). Source: R6.
@@ -37,7 +40,7 @@ interface User {
 export const deleteUser = defineAction({
   name: 'delete-user',
   runsAt: 'server',
-  operation: z.strictObject({ facilities: z.optional(z.union([z.string(), z.array(z.string())])) }),
+  operation: z.strictObject({ facilities: z.optional(z.nullable(z.union([z.string(), z.array(z.string())]))) }),
   run: async (batch, context) => {
     const { server } = context;
     const [accounts, settings] = [server.database('_users'), server.documents];
@@ -61,18 +64,20 @@ export const deleteUser = defineAction({
       toMark.map((doc) => inactive(doc, context.now())),
       context,
     );
-    const waits = new Set(toMark.map(({ _id }) => _id).filter((id) => !marked.written.has(id)));
-    const toDelete = users.flatMap(({ account }) => (account === undefined || waits.has(account._id) ? [] : [account]));
-    const deleted = await write(accounts, toDelete.map(tombstone), context);
+    const toDelete = users.flatMap(({ account }) =>
+      account === undefined || marked.failed.has(account._id) || marked.again.has(account._id) ? [] : [account],
+    );
+    const deleted = await write(accounts, marked.ended ? [] : toDelete.map(tombstone), context);
 
-    // What has failed for good is not lost with this error: it fails in the same way in the attempt that comes through.
-    const again = marked.error ?? deleted.error;
-    if (again !== undefined) throw again as Error;
-    for (const { operation } of users) {
-      const failure = marked.failed.get(operation.id) ?? deleted.failed.get(operation.id);
+    const again: number[] = [];
+    for (const { operation, account } of users) {
+      const { id, index } = operation;
+      const failure = marked.failed.get(id) ?? deleted.failed.get(id);
       if (failure !== undefined) fail(operation, failure);
+      else if (marked.again.has(id) || (account !== undefined && !deleted.written.has(id))) again.push(index);
     }
-    return { failed, alreadyApplied };
+    if (again.length === 0) return { failed, alreadyApplied };
+    return { failed, alreadyApplied, again: { indexes: again, error: deleted.error ?? marked.error } };
   },
 });
 
@@ -96,18 +101,34 @@ function isUserId(id: string): boolean {
   return id.startsWith(prefix) && id.length > prefix.length;
 }
 
-/** One write, and its rows. Throws what ended the write as a whole: then nothing more is to be tried now. */
+/** One write, and its rows. `ended`: something ended it as a whole, and nothing more is to be tried now. */
 async function write(
   store: DocumentStore,
   docs: readonly Doc[],
   context: HandlerContext,
-): Promise<ReturnType<typeof judgeWrite>> {
-  if (docs.length === 0) return judgeWrite(docs, { rows: [] });
-  await context.fence();
-  const answer = await store.write(docs);
-  const judged = judgeWrite(docs, answer);
-  if (answer.error !== undefined) throw judged.error as Error;
-  return judged;
+): Promise<JudgedWrite & { readonly ended: boolean }> {
+  if (docs.length === 0) return { ...judgeWrite(docs, { rows: [] }), ended: false };
+  const answer = await answerOf(store, docs, context);
+  const deleted = new Set(docs.filter((doc) => doc._deleted === true).map(({ _id }) => _id));
+  // Of what is to be deleted the server says that it is not there: so it is as wanted.
+  const rows = answer.rows.map((row) =>
+    !row.ok && row.error === 'not_found' && deleted.has(row.id) ? written(row.id) : row,
+  );
+  return { ...judgeWrite(docs, { ...answer, rows }), ended: answer.error !== undefined };
+}
+
+/** Never rejects: what the first write has brought must not be lost because the second one cannot begin. */
+async function answerOf(store: DocumentStore, docs: readonly Doc[], context: HandlerContext): Promise<WriteAnswer> {
+  try {
+    await context.fence();
+    return await store.write(docs);
+  } catch (error) {
+    return { rows: [], error };
+  }
+}
+
+function written(id: string): WriteRow {
+  return { id, ok: true, rev: undefined };
 }
 
 function isDone({ account, settings }: User): boolean {
@@ -131,7 +152,7 @@ function tombstone({ _id, _rev }: Doc): Doc {
 function guardFailure({ operation, account, settings }: User): Failure | undefined {
   const { facilities } = operation.content;
   if (facilities === undefined) return undefined;
-  const allowed = new Set<unknown>([facilities].flat());
+  const allowed = new Set<unknown>(facilities === null ? [] : [facilities].flat());
   const ofAccount = facilitiesOf(account);
   const own = ofAccount.length > 0 ? ofAccount : facilitiesOf(settings);
   if (own.every((facility) => allowed.has(facility))) return undefined;
