@@ -1,0 +1,157 @@
+import { endStates } from '../model/states.js';
+import type { HandlerContext } from '../model/handler.js';
+import {
+  isUnplanned,
+  sequenceOf,
+  type BatchRecord,
+  type Header,
+  type PlanHeader,
+  type RowState,
+} from '../queue/stored.js';
+import { classifyError } from '../retry/classify.js';
+import type { LoadedBatch } from './batches.js';
+import { runDocuments, type AttemptResult } from './documents.js';
+import { runHandler } from './handlers.js';
+import { Outcomes, type OutcomesParts } from './outcomes.js';
+import type { RunParts } from './parts.js';
+import { placeOf } from './places.js';
+import { isSuspect, nextAlone } from './stops.js';
+import { counted, held, LeaseLostError, settled } from './transitions.js';
+
+export type AttemptsParts = OutcomesParts &
+  Pick<RunParts, 'retries' | 'planning' | 'stores' | 'server' | 'handlerFetch' | 'closed'>;
+
+/**
+ * The attempts at one bulk operation, one after another. Each is counted in the header before it starts; outcomes and
+ * cursor go into one write after it.
+ */
+export class Attempts {
+  readonly #parts: AttemptsParts;
+  readonly #outcomes: Outcomes;
+
+  constructor(parts: AttemptsParts) {
+    this.#parts = parts;
+    this.#outcomes = new Outcomes(parts);
+  }
+
+  /** Plans and runs batches of one bulk operation until it waits, ends, or someone else has changed it. */
+  async run(header: Header): Promise<void> {
+    let current = await this.#begin(header);
+    if (current !== undefined && isUnplanned(current)) current = await this.#plan(current);
+    while (current !== undefined) current = await this.#attempt(current);
+  }
+
+  /** Counts the attempt before it starts, and takes the bulk operation over: the batch's record is rewritten too. */
+  async #begin(header: Header): Promise<Header | undefined> {
+    const { queue, retries, lease, batches, bookkeeping } = this.#parts;
+    const sequence = sequenceOf(header._id);
+    if (header.retries === true || header.continues !== undefined) await retries.settle(header);
+    const state = isUnplanned(header) ? 'planning' : 'running';
+    const next: Header = { ...counted(header), state, wait: null, lease };
+    const known = header.lease === lease ? undefined : await queue.record(sequence, header.cursor);
+    const records: BatchRecord[] = known === undefined ? [] : [{ ...known.record, lease }];
+    const { revs, conflicts } = await queue.write([next, ...records]);
+    if (conflicts.size > 0) return this.#lost(header);
+    batches.forget(sequence);
+    return bookkeeping.keep(next, revs);
+  }
+
+  /** One attempt at a plan. Whoever changed the header meanwhile has the word: nothing of the attempt remains then. */
+  async #plan(header: PlanHeader): Promise<Header | undefined> {
+    const { queue, planning, closed, bookkeeping, goingOn, wrote } = this.#parts;
+    const request = await planning.request(header);
+    const outcome = await planning.run(header, request).then(
+      (checked) => ({ checked }),
+      (error: unknown) => ({ error, verdict: classifyError(error) }),
+    );
+    if (closed.aborted) return undefined;
+    const next =
+      'checked' in outcome
+        ? goingOn(settled(await planning.store(header, outcome.checked)), header)
+        : held(header, [], outcome.verdict, outcome.error, this.#parts);
+    const { revs, conflicts } = await queue.write([next]);
+    if (conflicts.size > 0) return this.#lost(header);
+    const kept = bookkeeping.keep(next, revs);
+    if ('verdict' in outcome) bookkeeping.hold(kept, outcome.verdict);
+    else if (endStates.has(kept.state)) wrote(kept.target);
+    return kept.state === 'running' && kept.attempt > 0 ? kept : undefined;
+  }
+
+  /** One attempt at the present batch. Answers with the header when the next batch may follow at once. */
+  async #attempt(header: Header): Promise<Header | undefined> {
+    const loaded = await this.#parts.batches.load(header);
+    if (isSuspect(header)) return this.#attemptAlone(header, loaded);
+    const result = await this.#execute(header, loaded);
+    if (this.#isOver(result)) return this.#lost(header);
+    return this.#outcomes.store(header, loaded, result);
+  }
+
+  /** One operation of a suspect batch by itself. Which one it is, is durable before it runs (R16). */
+  async #attemptAlone(header: Header, loaded: LoadedBatch): Promise<Header | undefined> {
+    const { queue, batches, bookkeeping } = this.#parts;
+    const place = nextAlone(loaded.rows);
+    const operation = place === undefined ? undefined : loaded.batch.operations[place];
+    if (place === undefined || operation === undefined) {
+      return this.#outcomes.store(header, loaded, { rows: loaded.rows, failures: [] });
+    }
+    const alone: Header = { ...header, alone: operation.index };
+    const { revs, conflicts } = await queue.write([alone]);
+    if (conflicts.size > 0) return this.#lost(header);
+    const kept = bookkeeping.keep(alone, revs);
+    const inPlace = (row: RowState | undefined): RowState[] =>
+      loaded.rows.map((known, at) => (at === place && row !== undefined ? row : known));
+    const single: LoadedBatch = {
+      batch: { ...loaded.batch, from: operation.index, operations: [operation] },
+      rows: loaded.rows.slice(place, place + 1),
+      record: undefined,
+    };
+    const result = await this.#execute(kept, single, ([row]) =>
+      batches.save(sequenceOf(header._id), loaded, inPlace(row)),
+    );
+    if (this.#isOver(result)) return this.#lost(kept);
+    return this.#outcomes.store(kept, loaded, { ...result, rows: inPlace(result.rows[0]) });
+  }
+
+  async #execute(
+    header: Header,
+    loaded: LoadedBatch,
+    saveIntent = (rows: readonly RowState[]): Promise<void> =>
+      this.#parts.batches.save(sequenceOf(header._id), loaded, rows),
+  ): Promise<AttemptResult> {
+    const { queue, actions, stores, server, handlerFetch, closed, clock } = this.#parts;
+    const action = actions.get(loaded.batch.action);
+    const store = stores[placeOf(header.target, action)];
+    if (action === undefined || store === undefined) {
+      return { rows: loaded.rows, failures: [], error: new TypeError('The action or its target is not there.') };
+    }
+    const fence = async (): Promise<void> => {
+      if (!(await queue.isUnchanged(header))) throw new LeaseLostError();
+    };
+    if (action.kind === 'document') {
+      return runDocuments(loaded.batch, loaded.rows, action, store, { fence, saveIntent });
+    }
+    const context: HandlerContext = {
+      db: store,
+      server,
+      fetch: handlerFetch,
+      signal: closed,
+      attempt: header.attempt,
+      fence,
+      now: () => clock.wall(),
+    };
+    return runHandler(loaded.batch, loaded.rows, action, context);
+  }
+
+  /** Nothing of this attempt is to be stored any more. */
+  #isOver({ error }: AttemptResult): boolean {
+    return error instanceof LeaseLostError || this.#parts.closed.aborted;
+  }
+
+  /** Someone else has the word. */
+  async #lost(header: Header): Promise<undefined> {
+    const sequence = sequenceOf(header._id);
+    this.#parts.batches.forget(sequence);
+    await this.#parts.bookkeeping.lost(sequence);
+    return undefined;
+  }
+}
