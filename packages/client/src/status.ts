@@ -36,17 +36,17 @@ export function bulkOperationStatus(
   };
 }
 
+/** What the status of the client is made of. */
+export interface StatusParts extends Pick<ClientStatus, 'push' | 'pull' | 'results'> {
+  readonly bulkOperations: readonly BulkOperationStatus[];
+  readonly leader: boolean;
+  readonly online: boolean;
+  readonly unreported: number;
+  readonly signInRequired: boolean;
+}
+
 /** What is shown of the whole client. */
-export function clientStatus(parts: {
-  bulkOperations: readonly BulkOperationStatus[];
-  leader: boolean;
-  online: boolean;
-  unreported: number;
-  push: TransferStatus;
-  pull: TransferStatus;
-  results: TransferStatus;
-  signInRequired: boolean;
-}): ClientStatus {
+export function clientStatus(parts: StatusParts): ClientStatus {
   const { bulkOperations, ...rest } = parts;
   const open = bulkOperations.filter(({ state }) => !endStates.has(state));
   const first = open[0];

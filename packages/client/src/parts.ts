@@ -1,0 +1,159 @@
+import { defaultEnvironment } from './environment.js';
+import { Requests } from './http/requests.js';
+import { ServerDatabases } from './http/server-databases.js';
+import { Session } from './http/session.js';
+import type { ClientOptions } from './model/client.js';
+import type { Target } from './model/states.js';
+import { actionsByName, plansByName } from './options.js';
+import { Control } from './queue/control.js';
+import { FailureControl } from './queue/failure-control.js';
+import { Failures } from './queue/failures.js';
+import { Queue } from './queue/queue.js';
+import { Reports } from './queue/reports.js';
+import { Retries } from './queue/retries.js';
+import { Replication } from './replication.js';
+import { RetryPolicy } from './retry/policy.js';
+import { rampOfR2 } from './retry/ramp.js';
+import { Scheduler } from './retry/scheduler.js';
+import { Gate } from './run/gate.js';
+import { Planning } from './run/planning.js';
+import { Runner } from './run/runner.js';
+import { LocalDatabase } from './store/local-database.js';
+import { Refusals } from './sync/refusals.js';
+import type { TransferParts } from './sync/transfer.js';
+
+/** What the parts call when something has happened. None is called before all parts are there. */
+export interface Calls {
+  readonly closed: AbortSignal;
+  /** Something that is shown has changed. */
+  readonly changed: () => void;
+  readonly failuresChanged: () => void;
+  /** There may be something to do. */
+  readonly poke: () => void;
+  /** A bulk operation came to its end, or documents were written there. */
+  readonly wrote: (target: Target) => void;
+  /** The server has refused something, or taken it after all. */
+  readonly refusalsChanged: () => void;
+}
+
+export type Parts = ReturnType<typeof partsOf>;
+
+/** The parts of a client, wired together. `options` are checked; what is left out has its default here. */
+export function partsOf(options: ClientOptions, calls: Calls) {
+  const environment = { ...defaultEnvironment(), ...options.environment };
+  const { clock, newId, breathe, warn } = environment;
+  const { closed, changed, poke, wrote } = calls;
+  const actions = actionsByName(options.actions);
+  const plans = plansByName(options.plans ?? []);
+  const tab = newId();
+  const lease = newId();
+  /** How the ids of a bulk operation's payloads begin: under this tab's name, so that whose they are is known. */
+  const payloadOf = (bulkOperationId: string): string => `p:${tab}:${bulkOperationId}:`;
+  const planRequestOf = (bulkOperationId: string): string => `q:${tab}:${bulkOperationId}`;
+
+  const queueStore = new LocalDatabase(() => new options.PouchDB(`${options.name}-afield-queue`));
+  const documentStore = new LocalDatabase(() => new options.PouchDB(options.documents ?? options.name));
+  const queue = new Queue(queueStore, breathe);
+  const failures = new Failures(queue, calls.failuresChanged);
+  const reports = new Reports(queue);
+  const control = new Control(queue, clock);
+  const retries = new Retries({ queue, failures, reports, clock, newId, payloadOf });
+
+  const policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, environment.random);
+  const scheduler = new Scheduler(clock, () => policy.spread());
+
+  const session = new Session(options.auth, clock, poke, warn);
+  const gate = new Gate({ session, connectivity: environment.connectivity, scheduler, clock, poke });
+  const timeoutMs = (options.requestTimeoutS ?? 60) * 1000;
+  const requests = new Requests({
+    fetch: environment.fetch,
+    session,
+    clock,
+    timeoutMs,
+    closed,
+    server: options.server,
+    maxRequestBytes: options.maxRequestBytes,
+  });
+  const databases = new ServerDatabases(options.server, requests);
+  const server = options.server === undefined ? undefined : databases.documents;
+  const stores = { local: documentStore, server };
+  const handlerFetch: typeof fetch = (input, init) => requests.handlerFetch(input, init);
+
+  const planning = new Planning({
+    queue,
+    plans,
+    actions,
+    readers: stores,
+    handlerFetch,
+    clock,
+    closed,
+    breathe,
+    newPayload: () => payloadOf(newId()),
+  });
+  const runner = new Runner({
+    queue,
+    failures,
+    retries,
+    actions,
+    planning,
+    stores,
+    server: databases,
+    scheduler,
+    policy,
+    clock,
+    gate,
+    batchSize: options.batchSize ?? 100,
+    otherRunnerMs: 2 * timeoutMs,
+    appVersion: options.appVersion,
+    lease,
+    handlerFetch,
+    breathe,
+    closed,
+    changed,
+    wrote,
+    warn,
+  });
+
+  const transfer: TransferParts = { queue, scheduler, policy, clock, gate, closed, changed, warn };
+  const replication =
+    options.server === undefined || options.replication === false
+      ? undefined
+      : new Replication({
+          ...transfer,
+          local: documentStore,
+          url: options.server,
+          requests,
+          PouchDB: options.PouchDB,
+          refusals: new Refusals({ queue, failures, reports, clock, changed: calls.refusalsChanged }),
+          pullEveryMs: (options.pullEveryS ?? 60) * 1000,
+        });
+  const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
+  const failureControl = new FailureControl({ failures, retries, actions, breathe, sendAgain });
+
+  return {
+    options,
+    environment,
+    closed,
+    actions,
+    plans,
+    lease,
+    payloadOf,
+    planRequestOf,
+    queueStore,
+    documentStore,
+    queue,
+    failures,
+    reports,
+    control,
+    retries,
+    failureControl,
+    policy,
+    scheduler,
+    session,
+    requests,
+    planning,
+    runner,
+    transfer,
+    replication,
+  };
+}

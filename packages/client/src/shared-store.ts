@@ -1,0 +1,105 @@
+import type { Channel, Environment } from './model/environment.js';
+import { ClientClosedError } from './model/errors.js';
+import type { Queue } from './queue/queue.js';
+import type { Reports } from './queue/reports.js';
+import type { Header } from './queue/stored.js';
+
+export interface SharedStoreParts {
+  readonly name: string;
+  readonly queue: Queue;
+  readonly reports: Reports;
+  readonly environment: Environment;
+  readonly closed: AbortSignal;
+  /** Something that is shown has changed. */
+  readonly changed: () => void;
+  /** There may be something to run. */
+  readonly poke: () => void;
+  /** Someone else has changed these. */
+  readonly noticed: (headers: readonly Header[]) => void;
+}
+
+/** The queue's store, which all tabs share: opened once, read again when another tab says that there is news. */
+export class SharedStore {
+  readonly #parts: SharedStoreParts;
+  #opening: Promise<string> | undefined;
+  #channel: Channel | undefined;
+  /** A person has paused, resumed or cancelled something in another tab. */
+  #controlChannel: Channel | undefined;
+
+  constructor(parts: SharedStoreParts) {
+    this.#parts = parts;
+  }
+
+  /** Opens the store, and answers with its name; a failed opening is tried again by the next who needs it. */
+  open(): Promise<string> {
+    if (this.#parts.closed.aborted) return Promise.reject(new ClientClosedError());
+    this.#opening ??= this.#openOnce().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #openOnce(): Promise<string> {
+    const { name, environment } = this.#parts;
+    this.#controlChannel ??= environment.channel(`afield:${name}:control`, () => {
+      void this.lookForChanged();
+    });
+    this.#channel ??= environment.channel(`afield:${name}`, () => {
+      void this.#lookForNew();
+    });
+    return this.read();
+  }
+
+  /** Reads what is stored now: others may have stored more since it was opened. */
+  async read(): Promise<string> {
+    const { queue, reports, environment, changed } = this.#parts;
+    const { storeId, reports: stored } = await queue.open(environment.newId(), environment.clock.wall());
+    reports.loaded(stored);
+    changed();
+    return storeId;
+  }
+
+  /** Tells the other tabs that something new is stored. */
+  announceNew(): void {
+    this.#channel?.announce();
+  }
+
+  /** Tells the other tabs that a person has changed what was queued before. */
+  announceChanged(): void {
+    this.#controlChannel?.announce();
+  }
+
+  /** Another tab has queued something. */
+  async #lookForNew(): Promise<void> {
+    const { queue, environment, poke } = this.#parts;
+    try {
+      if (await queue.loadNew()) poke();
+    } catch {
+      environment.warn('What another tab has queued could not be read. It runs after the next start.');
+    }
+  }
+
+  /** Another tab has changed something that was queued before, or may have without our hearing of it. */
+  async lookForChanged(): Promise<void> {
+    const { queue, environment, noticed, poke } = this.#parts;
+    try {
+      await queue.loadNew();
+      noticed(await queue.refreshOpen());
+      poke();
+    } catch {
+      environment.warn('What another tab has changed could not be read. It is looked at again in a minute.');
+    }
+  }
+
+  /** Resolves when no opening is under way. */
+  async settled(): Promise<void> {
+    await this.#opening?.catch(() => undefined);
+  }
+
+  /** Hears and says nothing any more. */
+  close(): void {
+    this.#channel?.close();
+    this.#controlChannel?.close();
+  }
+}

@@ -1,0 +1,96 @@
+import { ServerDatabase } from './http/server-database.js';
+import type { ClientStatus, Target } from './model/states.js';
+import { retryCrashed } from './queue/crashed.js';
+import type { Header } from './queue/stored.js';
+import type { Parts } from './parts.js';
+import { noTransfer } from './status.js';
+import { resultsErrand } from './sync/results.js';
+import { Transfer, type Carrier } from './sync/transfer.js';
+
+/** All that runs in the tab that leads: bulk operations, push and pull, results. */
+export class Work {
+  readonly #parts: Parts;
+  #isLeader = false;
+  #results: Carrier | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Only the tab that leads runs anything. */
+  lead(storeId: string): void {
+    this.#isLeader = true;
+    this.#results ??= this.#newResults(storeId);
+  }
+
+  endLead(): void {
+    this.#isLeader = false;
+  }
+
+  get isLeader(): boolean {
+    return this.#isLeader;
+  }
+
+  /**
+   * Takes up what the last run left. `stoppedLease` names the run that ended while a person looked at its page (R16).
+   * `announce` is called when that queued something anew.
+   */
+  async resume(stoppedLease: string | undefined, announce: () => void): Promise<void> {
+    const { options, failures, runner, replication } = this.#parts;
+    await failures.reload();
+    await runner.resume(stoppedLease);
+    if (await retryCrashed(options.appVersion, this.#parts)) announce();
+    await replication?.resume();
+    await this.#results?.resume();
+  }
+
+  /** There may be something to do. */
+  poke(): void {
+    const { closed, runner, replication } = this.#parts;
+    if (!this.#isLeader || closed.aborted) return;
+    runner.poke();
+    replication?.poke();
+    this.#results?.poke();
+  }
+
+  /** A person, or another tab, has changed these. */
+  noticed(headers: readonly Header[]): void {
+    if (this.#isLeader) this.#parts.runner.noticed(headers);
+  }
+
+  /** Documents were written there, or a bulk operation came to its end. */
+  wrote(target: Target): void {
+    if (target === 'local') this.#parts.replication?.pushNow();
+    this.#results?.poke();
+  }
+
+  /** What is reported to the server has changed. */
+  reported(): void {
+    this.#results?.poke();
+  }
+
+  pullNow(): void {
+    if (this.#isLeader) this.#parts.replication?.pullNow();
+  }
+
+  status(): Pick<ClientStatus, 'push' | 'pull' | 'results'> {
+    const { replication } = this.#parts;
+    return {
+      ...(replication?.status() ?? { push: noTransfer, pull: noTransfer }),
+      results: this.#results?.status() ?? noTransfer,
+    };
+  }
+
+  /** Resolves when nothing runs any more. */
+  async close(): Promise<void> {
+    const { runner, replication } = this.#parts;
+    await Promise.all([runner.idle(), this.#results?.idle(), replication?.close()]);
+  }
+
+  #newResults(storeId: string): Carrier | undefined {
+    const { options, queue, failures, reports, requests, transfer } = this.#parts;
+    if (options.results === undefined) return undefined;
+    const server = new ServerDatabase(options.results, requests, 'retry');
+    return new Transfer(resultsErrand({ queue, failures, reports, server, storeId }), transfer);
+  }
+}
