@@ -130,7 +130,7 @@ class AfieldClient implements Client {
     return this.#answer(async () => {
       await this.#store.open();
       const receipt = await this.#parts.retries.continueRest(bulkOperationId);
-      this.#announce();
+      this.#decided();
       return receipt;
     });
   }
@@ -157,7 +157,7 @@ class AfieldClient implements Client {
 
   async discard(filter: FailureFilter): Promise<number> {
     const count = await this.#withFailures(() => this.#parts.failureControl.discard(filter));
-    this.#announce();
+    this.#decided();
     return count;
   }
 
@@ -225,8 +225,7 @@ class AfieldClient implements Client {
     return this.#answer(async () => {
       await this.#store.open();
       this.#work.noticed([await change()]);
-      this.#announce();
-      this.#store.announceChanged();
+      this.#decided();
     });
   }
 
@@ -242,9 +241,15 @@ class AfieldClient implements Client {
   }
 
   #retried(receipt: RetryReceipt): RetryReceipt {
-    this.#announce();
+    this.#decided();
     if (receipt.sentAgain > 0) this.#wakeUp();
     return receipt;
+  }
+
+  /** A person has decided something, and it is durable: other tabs read it too. */
+  #decided(): void {
+    this.#announce();
+    this.#store.announceChanged();
   }
 
   /** Something new is durable: it is shown, run, and said to the other tabs. */

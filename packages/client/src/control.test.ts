@@ -409,6 +409,31 @@ describe('control by a person', () => {
       expect(await bed.now(client, bulkOperationId)).toMatchObject({ failed: 0, resolved: 1 });
     });
 
+    it('R19 what is decided in another tab is known here at once: discarded, retried, given up', async () => {
+      const { action, calls } = hand();
+      const leader = bed.open({ actions: [action, setColour] });
+      const { bulkOperationId } = await leader.enqueue(paint(['x', 'y'], 'blue'));
+      await bed.settled(leader, bulkOperationId);
+      const broken = await leader.enqueue(handed(['a']));
+      await bed.until(() => calls.length === 1);
+      calls[0]?.fail(new TypeError('a bug'));
+      await bed.settled(leader, broken.bulkOperationId);
+      const [first] = await leader.listFailures({ id: 'x' });
+
+      const other = bed.open({ actions: [action, setColour], autoStart: false });
+      expect(await other.discard({ id: 'x' })).toBe(1);
+      await bed.becomes(leader, bulkOperationId, ({ resolved }) => resolved === 1);
+      expect(await firstValueFrom(leader.failures$)).toMatchObject([{ id: 'y' }]);
+      await expect(leader.editAndRetry(first?.failureId ?? '', { id: 'x', to: 'red' })).rejects.toMatchObject({
+        code: 'unknown_failure',
+      });
+      await other.cancel(broken.bulkOperationId);
+      await bed.reaches(leader, broken.bulkOperationId, ['cancelled']);
+      const retried = await other.retryFailed({ id: 'y' });
+      await bed.settled(leader, retried.bulkOperations[0]?.bulkOperationId ?? '');
+      expect(await bed.now(leader, bulkOperationId)).toMatchObject({ failed: 0, resolved: 2 });
+    });
+
     it('R19 two retries of one failure at the same moment queue it once', async () => {
       const client = bed.open();
       const { bulkOperationId } = await client.enqueue(paint(['x'], 'blue'));

@@ -1,5 +1,6 @@
 import type { Channel, Environment } from './model/environment.js';
 import { ClientClosedError } from './model/errors.js';
+import type { Failures } from './queue/failures.js';
 import type { Queue } from './queue/queue.js';
 import type { Reports } from './queue/reports.js';
 import type { Header } from './queue/stored.js';
@@ -8,6 +9,7 @@ export interface SharedStoreParts {
   readonly name: string;
   readonly queue: Queue;
   readonly reports: Reports;
+  readonly failures: Failures;
   readonly environment: Environment;
   readonly closed: AbortSignal;
   /** Something that is shown has changed. */
@@ -23,7 +25,7 @@ export class SharedStore {
   readonly #parts: SharedStoreParts;
   #opening: Promise<string> | undefined;
   #channel: Channel | undefined;
-  /** A person has paused, resumed or cancelled something in another tab. */
+  /** A person has decided something in another tab. */
   #controlChannel: Channel | undefined;
 
   constructor(parts: SharedStoreParts) {
@@ -43,7 +45,7 @@ export class SharedStore {
   async #openOnce(): Promise<string> {
     const { name, environment } = this.#parts;
     this.#controlChannel ??= environment.channel(`afield:${name}:control`, () => {
-      void this.lookForChanged();
+      void this.#lookForDecisions();
     });
     this.#channel ??= environment.channel(`afield:${name}`, () => {
       void this.#lookForNew();
@@ -65,7 +67,7 @@ export class SharedStore {
     this.#channel?.announce();
   }
 
-  /** Tells the other tabs that a person has changed what was queued before. */
+  /** Tells the other tabs that a person has decided something about what was queued before. */
   announceChanged(): void {
     this.#controlChannel?.announce();
   }
@@ -89,6 +91,21 @@ export class SharedStore {
       poke();
     } catch {
       environment.warn('What another tab has changed could not be read. It is looked at again in a minute.');
+    }
+  }
+
+  /** A person has decided something in another tab: about bulk operations, also ended ones, or about failures. */
+  async #lookForDecisions(): Promise<void> {
+    const { queue, reports, failures, environment, changed, noticed, poke } = this.#parts;
+    try {
+      const stored = await queue.refreshAll();
+      reports.loaded(stored.reports);
+      await failures.reload();
+      noticed(stored.headers);
+      changed();
+      poke();
+    } catch {
+      environment.warn('What was decided in another tab could not be read. It is read at the next start.');
     }
   }
 

@@ -117,9 +117,23 @@ export class Queue {
   async refreshOpen(): Promise<readonly Header[]> {
     const open = this.headers().filter(({ state }) => !endStates.has(state));
     const rows = await this.#db.read(open.map(({ _id }) => _id));
-    return rows.flatMap(({ doc, rev }) => {
-      const known = doc === undefined ? undefined : this.#headers.get(sequenceOf(doc._id));
-      if (doc === undefined || known === undefined || generationOf(rev) <= generationOf(known._rev)) return [];
+    return this.#keepNewer(rows.flatMap(({ doc }) => doc ?? []));
+  }
+
+  /** Reads all headers and reports anew. Answers with the headers that someone else has added or changed. */
+  async refreshAll(): Promise<{ headers: readonly Header[]; reports: readonly Report[] }> {
+    const docs = await this.#db.range('h', 'h\uffff');
+    return {
+      headers: this.#keepNewer(docs.filter(({ _id }) => _id.startsWith('h:'))),
+      reports: docs.flatMap((doc) => (doc._id.startsWith('hr:') ? readAs(reportDoc, doc, 'A report') : [])),
+    };
+  }
+
+  /** Whoever wrote while these were read knows better. */
+  #keepNewer(docs: readonly Doc[]): readonly Header[] {
+    return docs.flatMap((doc) => {
+      const known = this.#headers.get(sequenceOf(doc._id));
+      if (known !== undefined && generationOf(doc._rev) <= generationOf(known._rev)) return [];
       const header = readAs(headerDoc, doc, 'A bulk operation');
       this.#keepHeader(header);
       return [header];

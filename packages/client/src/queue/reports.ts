@@ -1,5 +1,6 @@
 import { RetryableError } from '../model/errors.js';
 import type { BulkOperationState } from '../model/states.js';
+import { generationOf } from '../model/revision.js';
 import type { Queue, StoredDoc } from './queue.js';
 import {
   reportDoc,
@@ -44,7 +45,12 @@ export class Reports {
 
   /** Those that were read with the headers. */
   loaded(reports: readonly Report[]): void {
-    for (const report of reports) this.#known.set(sequenceOf(report._id), report);
+    for (const report of reports) {
+      const sequence = sequenceOf(report._id);
+      // Whoever wrote while these were read knows better.
+      if (generationOf(this.#known.get(sequence)?._rev) > generationOf(report._rev)) continue;
+      this.#known.set(sequence, report);
+    }
   }
 
   of(header: Header): Report {
