@@ -264,6 +264,11 @@ describe('control by a person', () => {
       const misspelt = { cod: 'missing' } as Parameters<Client['retryFailed']>[0];
       await expect(client.retryFailed(misspelt)).rejects.toBeInstanceOf(InvalidRequestError);
       await expect(client.discard(misspelt ?? {})).rejects.toThrow('cod');
+      // What is there but undefined would mean all.
+      await expect(client.discard({ failureId: undefined } as never)).rejects.toThrow('filter.failureId');
+      await expect(client.retryFailed({}, { rate: 5 } as never)).rejects.toThrow('rate');
+      await expect(client.editAndRetry('x', { id: 'x' }, { rate: 5 } as never)).rejects.toThrow('rate');
+      await expect(client.listFailures({ resolved: 'yes' } as never)).rejects.toThrow('filter.resolved');
       await expect(client.retryFailed({}, { ratePerSecond: 0 })).rejects.toBeInstanceOf(InvalidRequestError);
       expect(await client.listFailures()).toHaveLength(4);
     });

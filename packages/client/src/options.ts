@@ -1,7 +1,7 @@
 import { deleteAction } from './actions/delete.js';
 import type { ClientOptions } from './model/client.js';
 import { AfieldError } from './model/errors.js';
-import type { AnyAction } from './model/handler.js';
+import type { AnyAction, BatchAction, DocumentAction } from './model/handler.js';
 import type { AnyPlan } from './model/plan.js';
 
 /** Smaller requests would be nothing but overhead. */
@@ -104,12 +104,43 @@ function checkSchema(given: unknown, what: string): void {
   }
 }
 
+const documentFields = new Set<string>([
+  'kind',
+  'name',
+  'operation',
+  'isApplied',
+  'apply',
+  'guard',
+  'missing',
+  'classify',
+  'classifyRow',
+] satisfies (keyof DocumentAction)[]);
+const batchFields = new Set<string>([
+  'kind',
+  'name',
+  'operation',
+  'run',
+  'runsAt',
+  'classify',
+] satisfies (keyof BatchAction)[]);
+
 function checkAction(action: AnyAction): void {
   const given = action as unknown as Partial<Record<string, unknown>> | undefined;
   if (typeof given?.['name'] !== 'string' || given['name'] === '') throw wrong('an action has no `name`');
   const name = given['name'];
   checkSchema(given['operation'], `the \`operation\` of the action "${name}"`);
   const isBatch = given['kind'] === 'batch';
+  if (!isBatch && given['kind'] !== 'document') {
+    throw wrong(`the action "${name}" has no kind: make it with defineDocumentAction or defineAction`);
+  }
+  const fields = isBatch ? batchFields : documentFields;
+  for (const field of Object.keys(given)) {
+    if (fields.has(field)) continue;
+    throw wrong(`the action "${name}" has the unknown field \`${field}\` (it may have ${[...fields].join(', ')})`);
+  }
+  if (!['failed', 'applied', undefined].includes(given['missing'] as string | undefined)) {
+    throw wrong(`\`missing\` of the action "${name}" must be "failed" or "applied"`);
+  }
   if (given['runsAt'] !== undefined && (given['runsAt'] !== 'server' || !isBatch)) {
     throw wrong(`\`runsAt\` of the action "${name}" can only be "server", and only in an action that has \`run\``);
   }
@@ -117,7 +148,7 @@ function checkAction(action: AnyAction): void {
   for (const part of needed) {
     if (typeof given[part] !== 'function') throw wrong(`the action "${name}" has no function \`${part}\``);
   }
-  for (const part of ['classify', 'classifyRow']) {
+  for (const part of ['classify', 'classifyRow', 'guard']) {
     if (!['function', 'undefined'].includes(typeof given[part])) {
       throw wrong(`\`${part}\` of the action "${name}" must be a function`);
     }
@@ -130,6 +161,9 @@ function checkAddress(option: string, url: string | undefined): void {
   if (parsed === undefined) throw wrong(`\`${option}\` must be the address of a database`);
   if (parsed.username !== '' || parsed.password !== '') {
     throw wrong(`\`${option}\` must not hold credentials: use \`auth\``);
+  }
+  if (parsed.pathname.replace(/\//g, '') === '') {
+    throw wrong(`\`${option}\` names no database: it must look like https://couch.example/records`);
   }
 }
 

@@ -39,7 +39,7 @@ export class InvalidRequestError extends AfieldError {
     const first = issues[0];
     const where = first === undefined ? '' : place(first);
     const more = issueCount > 1 ? ` (and ${String(issueCount - 1)} more)` : '';
-    super('invalid_request', `Invalid request: ${where}${first?.message ?? 'unknown'}${more}. Nothing was queued.`);
+    super('invalid_request', `Invalid request: ${where}${first?.message ?? 'unknown'}${more}. Nothing was changed.`);
     this.issues = issues.slice(0, 20);
   }
 }

@@ -15,6 +15,9 @@ export type FailureCode =
   | 'unexpected'
   | (string & {});
 
+/** Codes are sent to the server: fixed words of an app, never text with the content of a document. */
+export const failureCode = /^[\w.-]{1,64}$/;
+
 /** An operation failed for good. */
 export interface Failure {
   readonly code: FailureCode;

@@ -96,6 +96,10 @@ function uncounted(header: Header): Header {
 function ended(header: Header): AfieldError {
   return new AfieldError(
     'already_ended',
-    `The bulk operation ${header.id} is at its end (${header.state}). What failed of it can be retried or discarded.`,
+    `The bulk operation ${header.id} is at its end (${header.state}). ${
+      header.state === 'failed' || header.state === 'cancelled'
+        ? 'retryRest() queues what was not done.'
+        : 'What failed of it can be retried or discarded.'
+    }`,
   );
 }

@@ -1,9 +1,9 @@
 import type { FailureFilter, OperationInput, RetryOptions, RetryReceipt } from '../model/client.js';
-import { AfieldError } from '../model/errors.js';
+import { AfieldError, InvalidRequestError } from '../model/errors.js';
 import type { AnyAction } from '../model/handler.js';
 import type { FailedOperation } from '../model/states.js';
 import { copyOf } from './copy.js';
-import { checkFilter, checkRate } from './failure-filter.js';
+import { checkFilter, checkRetryOptions } from './failure-filter.js';
 import type { Failures } from './failures.js';
 import { checkRequest } from './request.js';
 import type { Retried, Retries } from './retries.js';
@@ -34,14 +34,19 @@ export class FailureControl {
 
   list({ resolved, ...filter }: FailureFilter & { readonly resolved?: boolean }): readonly FailedOperation[] {
     checkFilter(filter);
+    if (resolved !== undefined && typeof (resolved as unknown) !== 'boolean') {
+      throw new InvalidRequestError([{ index: -1, field: 'filter.resolved', message: 'must be true or false' }]);
+    }
     return this.#failures.matching({ ...filter, resolved: resolved === true }).map(({ shown }) => shown);
   }
 
   retry(filter: FailureFilter, options: RetryOptions): Promise<RetryReceipt> {
+    checkRetryOptions(options);
     return this.#retry(() => this.#open(filter).map((failure) => ({ failure })), options);
   }
 
   async edit(failureId: string, operation: OperationInput, options: RetryOptions): Promise<RetryReceipt> {
+    checkRetryOptions(options);
     const { action } = this.#operation(failureId);
     const request = copyOf({ target: 'local', actions: [{ action, operations: [operation] }] });
     const { operations } = await checkRequest(request, this.#actions, true, this.#breathe);
@@ -57,7 +62,6 @@ export class FailureControl {
 
   /** Refused documents are sent again as they are, unless the operation was edited: then a new revision follows. */
   async #retry(choose: () => readonly Retried[], { ratePerSecond }: RetryOptions): Promise<RetryReceipt> {
-    checkRate(ratePerSecond);
     const isSentAgain = ({ failure, edited }: Retried): boolean => failure.refused !== null && edited === undefined;
     const again = choose().filter(isSentAgain);
     const bulkOperations = await this.#retries.retry(() => choose().filter((one) => !isSentAgain(one)), ratePerSecond);
@@ -75,8 +79,16 @@ export class FailureControl {
 
   #operation(failureId: string): { failure: StoredFailure; action: string } {
     const failure = this.#failures.get(failureId);
-    if (failure === undefined || failure.resolution !== undefined) {
-      throw new AfieldError('unknown_failure', `There is no open failure ${failureId} on this device.`);
+    if (failure?.resolution?.how === 'retried') {
+      const { bulkOperationId } = failure.resolution;
+      throw new AfieldError('unknown_failure', `This failure was retried already, as ${bulkOperationId}.`);
+    }
+    if (failure?.resolution?.how === 'discarded') {
+      throw new AfieldError('unknown_failure', 'This failure was discarded already.');
+    }
+    if (failure === undefined) {
+      const hint = 'Take the name from `failureId` of listFailures().';
+      throw new AfieldError('unknown_failure', `There is no open failure ${String(failureId)} on this device. ${hint}`);
     }
     if (failure.action === null) {
       throw new AfieldError('not_an_operation', 'An edit of the app was refused: edit the document itself.');

@@ -4,6 +4,7 @@ import { InvalidRequestError } from '../model/errors.js';
 
 const names = z.union([z.string(), z.array(z.string())]);
 const time = z.number().check(z.nonnegative());
+const timeFields = new Set(['since', 'before']);
 const filterShape = z.strictObject({
   failureId: z.optional(names),
   bulkOperationId: z.optional(names),
@@ -14,9 +15,21 @@ const filterShape = z.strictObject({
   before: z.optional(time),
 });
 
-/** A filter as it may be used. A misspelt field would choose more than was meant, so it is refused. */
+const optionsShape = z.strictObject({ ratePerSecond: z.optional(z.number().check(z.gt(0), z.lt(Infinity))) });
+
+/**
+ * A filter as it may be used. A misspelt field, or one that is there but undefined, would choose more than was meant, so
+ * it is refused.
+ */
 export function checkFilter(filter: unknown): FailureFilter {
   const parsed = filterShape.safeParse(filter);
+  const open = Object.entries(parsed.success ? parsed.data : {}).flatMap(([name, value]) =>
+    value === undefined ? [name] : [],
+  );
+  if (open.length > 0) {
+    const message = 'is undefined: leave the field out to mean all';
+    throw new InvalidRequestError(open.map((name) => ({ index: -1, field: `filter.${name}`, message })));
+  }
   if (parsed.success) return filter as FailureFilter;
   throw new InvalidRequestError(
     parsed.error.issues.map((issue) => ({
@@ -25,14 +38,26 @@ export function checkFilter(filter: unknown): FailureFilter {
       message:
         issue.code === 'unrecognized_keys'
           ? `has unknown fields: ${issue.keys.join(', ')}`
-          : 'is not of the shape that is asked for',
+          : issue.path.length === 0
+            ? 'must be an object; {} means all'
+            : timeFields.has(String(issue.path[0]))
+              ? 'must be milliseconds since 1970'
+              : 'must be a text or a list of texts',
     })),
   );
 }
 
-/** Operations a second: above 0. */
-export function checkRate(ratePerSecond: unknown): void {
-  if (ratePerSecond === undefined) return;
-  if (typeof ratePerSecond === 'number' && Number.isFinite(ratePerSecond) && ratePerSecond > 0) return;
-  throw new InvalidRequestError([{ index: -1, field: 'ratePerSecond', message: 'must be a number above 0' }]);
+/** Options of a retry: a misspelt one would retry faster than was meant, so it is refused. */
+export function checkRetryOptions(options: unknown): void {
+  const parsed = optionsShape.safeParse(options);
+  if (parsed.success) return;
+  throw new InvalidRequestError(
+    parsed.error.issues.map((issue) =>
+      issue.code === 'unrecognized_keys'
+        ? { index: -1, field: 'options', message: `has unknown fields: ${issue.keys.join(', ')} (ratePerSecond)` }
+        : issue.path.length === 0
+          ? { index: -1, field: 'options', message: 'must be an object { ratePerSecond }' }
+          : { index: -1, field: 'ratePerSecond', message: 'must be a number above 0' },
+    ),
+  );
 }

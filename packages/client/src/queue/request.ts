@@ -104,7 +104,9 @@ function partsOf(
     const { action: name, operations: list } = (part ?? {}) as { action?: unknown; operations?: unknown };
     const action = typeof name === 'string' ? actions.get(name) : undefined;
     if (action === undefined) {
-      issues.request(`actions.${String(place)}.action`, `names the action "${String(name)}", which is not defined`);
+      const known = [...actions.keys()].join(', ');
+      const message = `names the action "${String(name)}", which is not defined (createClient knows: ${known})`;
+      issues.request(`actions.${String(place)}.action`, message);
     }
     if (!Array.isArray(list)) issues.request(`actions.${String(place)}.operations`, 'must be a list');
     if (action === undefined || !Array.isArray(list)) {

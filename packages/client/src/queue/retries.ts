@@ -71,7 +71,10 @@ export class Retries {
       const found = await this.#queue.find(bulkOperationId);
       const header = await this.#queue.refresh(sequenceOf(found._id));
       if (header.state !== 'failed' && header.state !== 'cancelled') {
-        throw new AfieldError('not_stopped', `The bulk operation ${header.id} is neither failed nor cancelled.`);
+        throw new AfieldError(
+          'not_stopped',
+          `The bulk operation ${header.id} is neither failed nor cancelled. retryFailed() retries what failed of it.`,
+        );
       }
       if (header.continuedBy !== undefined) {
         throw new AfieldError('already_retried', `The rest of ${header.id} was queued anew as ${header.continuedBy}.`);

@@ -1,5 +1,5 @@
 import { z } from 'zod/mini';
-import type { Failure } from '../model/failure.js';
+import { failureCode, type Failure } from '../model/failure.js';
 import type { DocumentAction, HandlerResult } from '../model/handler.js';
 import type { Doc } from '../model/json.js';
 
@@ -8,13 +8,13 @@ import type { Doc } from '../model/json.js';
  * otherwise wipe documents, or be taken for a success. A wrong answer is a bug of the action (R5).
  */
 
-const failure = z.object({ code: z.string().check(z.minLength(1)), reason: z.string() });
+const failure = z.strictObject({ code: z.string().check(z.regex(failureCode)), reason: z.string() });
 const index = z.int().check(z.nonnegative());
-const handlerResult = z.object({
+const handlerResult = z.strictObject({
   failed: z.optional(z.array(z.extend(failure, { index }))),
   alreadyApplied: z.optional(z.array(index)),
   again: z.optional(
-    z.object({
+    z.strictObject({
       indexes: z.array(index).check(z.minLength(1)),
       error: z.custom<Error>((value) => value instanceof Error),
     }),

@@ -1,6 +1,6 @@
 import { z } from 'zod/mini';
 import { AfieldError, RetryableError } from '../model/errors.js';
-import type { Failure } from '../model/failure.js';
+import { failureCode, type Failure } from '../model/failure.js';
 import type { AnyAction, DocumentAction, RefusedRow } from '../model/handler.js';
 import { nameOf } from '../retry/classify.js';
 import { clampFloor } from '../retry/ramp.js';
@@ -12,7 +12,7 @@ import { WrongAnswerError, wrongAnswer } from './answers.js';
  * hook can never make a loop without delay. A hook that throws or answers in another shape is the action's bug (R5).
  */
 
-const code = z.string().check(z.regex(/^[\w.-]{1,64}$/));
+const code = z.string().check(z.regex(failureCode));
 const passing = z.strictObject({
   kind: z.literal('passing'),
   class: z.optional(z.enum(['network', 'server', 'storage', 'conflict', 'throttled'])),

@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest';
+import { createClient } from './client.js';
+import type { ClientOptions } from './model/client.js';
+import { memoryPouch } from './store/memory-pouch.fixture.js';
+import { handAction, setColour } from './test-bed.fixture.js';
+
+const opening = (more: object): (() => unknown) => {
+  const options = { name: 'clinic', PouchDB: memoryPouch(), actions: [], autoStart: false, ...more } as ClientOptions;
+  return () => createClient(options);
+};
+
+describe('what an app hands in', () => {
+  it.each([
+    [{ ...setColour, classifyRows: () => undefined }, 'classifyRows'],
+    [{ ...setColour, kind: undefined }, 'defineDocumentAction'],
+    [{ ...setColour, missing: 'ignore' }, 'missing'],
+    [{ ...setColour, guard: 'x' }, 'guard'],
+    [{ ...handAction('x').action, classifyRow: () => undefined }, 'classifyRow'],
+  ])('S9 a definition with something wrong is refused, and says what: %#', (action, what) => {
+    expect(opening({ actions: [action] })).toThrow(what);
+  });
+
+  it('S9 an address that names no database is refused', () => {
+    expect(opening({ server: 'http://127.0.0.1:5984/' })).toThrow('names no database');
+    expect(opening({ server: 'http://127.0.0.1:5984/records', results: 'http://127.0.0.1:5984' })).toThrow('`results`');
+  });
+});
