@@ -18,6 +18,8 @@ import { Leadership } from './leadership.js';
 import { checkOptions } from './options.js';
 import { partsOf, type Parts } from './parts.js';
 import { Intake } from './queue/intake.js';
+import { operationCopyOf } from './queue/copy.js';
+import { checkFilter, checkRetryOptions } from './queue/failure-filter.js';
 import type { Header } from './queue/stored.js';
 import { SharedStore } from './shared-store.js';
 import { Shown } from './shown.js';
@@ -147,16 +149,20 @@ class AfieldClient implements Client {
   }
 
   async retryFailed(filter: FailureFilter = {}, options: RetryOptions = {}): Promise<RetryReceipt> {
-    return this.#retried(await this.#withFailures(() => this.#parts.failureControl.retry(filter, options)));
+    // The caller may change what it has given as soon as it has called.
+    const [asked, how] = [checkFilter(filter), checkRetryOptions(options)];
+    return this.#retried(await this.#withFailures(() => this.#parts.failureControl.retry(asked, how)));
   }
 
   async editAndRetry(failureId: string, operation: OperationInput, options: RetryOptions = {}): Promise<RetryReceipt> {
     const { failureControl } = this.#parts;
-    return this.#retried(await this.#withFailures(() => failureControl.edit(failureId, operation, options)));
+    const [edited, how] = [operationCopyOf(operation), checkRetryOptions(options)];
+    return this.#retried(await this.#withFailures(() => failureControl.edit(failureId, edited, how)));
   }
 
   async discard(filter: FailureFilter): Promise<number> {
-    const count = await this.#withFailures(() => this.#parts.failureControl.discard(filter));
+    const asked = checkFilter(filter);
+    const count = await this.#withFailures(() => this.#parts.failureControl.discard(asked));
     this.#decided();
     return count;
   }

@@ -127,7 +127,7 @@ export interface FailureFilter {
 }
 
 export interface RetryOptions {
-  /** At most so many operations a second, above 0; default: as fast as it goes. */
+  /** At most so many operations a second, one a day (1 / 86400) or more; default: as fast as it goes. */
   readonly ratePerSecond?: number;
 }
 
@@ -171,7 +171,7 @@ export interface Client {
   /**
    * Queues the rest of a bulk operation anew that a bug of a handler has stopped (`failed`), or that was cancelled. The
    * new one takes the place at the end of the queue. Rejects with `AfieldError` (`not_stopped`, `already_retried`,
-   * `nothing_left`).
+   * `nothing_left`; `not_settled` while it is not known yet what its last attempt has done).
    */
   retryRest(bulkOperationId: string): Promise<EnqueueReceipt>;
   /**

@@ -1,4 +1,4 @@
-import type { EnqueueRequest, PlanRequest } from '../model/client.js';
+import type { EnqueueRequest, OperationInput, PlanRequest } from '../model/client.js';
 
 /** The request with lists and operations of its own, as far as it has them: what is wrong is said by `checkRequest`. */
 export function copyOf(request: EnqueueRequest): EnqueueRequest {
@@ -7,10 +7,15 @@ export function copyOf(request: EnqueueRequest): EnqueueRequest {
   const actions = (parts as EnqueueRequest['actions']).map((part) => {
     const operations: unknown = (part as typeof part | undefined | null)?.operations;
     return Array.isArray(operations)
-      ? { ...part, operations: (operations as typeof part.operations).map((one) => (isObject(one) ? { ...one } : one)) }
+      ? { ...part, operations: (operations as typeof part.operations).map(operationCopyOf) }
       : part;
   });
   return { ...request, actions };
+}
+
+/** The same for one operation. */
+export function operationCopyOf(operation: OperationInput): OperationInput {
+  return isObject(operation) ? { ...operation } : operation;
 }
 
 function isObject(value: unknown): value is object {

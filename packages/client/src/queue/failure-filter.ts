@@ -1,5 +1,5 @@
 import { z } from 'zod/mini';
-import type { FailureFilter } from '../model/client.js';
+import type { FailureFilter, RetryOptions } from '../model/client.js';
 import { InvalidRequestError } from '../model/errors.js';
 
 const names = z.union([z.string(), z.array(z.string())]);
@@ -15,11 +15,13 @@ const filterShape = z.strictObject({
   before: z.optional(time),
 });
 
-const optionsShape = z.strictObject({ ratePerSecond: z.optional(z.number().check(z.gt(0), z.lt(Infinity))) });
+/** One operation a day: a rest that is longer would look like one that never ends, or could not be stored. */
+const leastRate = 1 / 86_400;
+const optionsShape = z.strictObject({ ratePerSecond: z.optional(z.number().check(z.gte(leastRate), z.lt(Infinity))) });
 
 /**
- * A filter as it may be used. A misspelt field, or one that is there but undefined, would choose more than was meant, so
- * it is refused.
+ * A copy of a filter, as it may be used. A misspelt field, or one that is there but undefined, would choose more than was
+ * meant, so it is refused.
  */
 export function checkFilter(filter: unknown): FailureFilter {
   const parsed = filterShape.safeParse(filter);
@@ -30,7 +32,7 @@ export function checkFilter(filter: unknown): FailureFilter {
     const message = 'is undefined: leave the field out to mean all';
     throw new InvalidRequestError(open.map((name) => ({ index: -1, field: `filter.${name}`, message })));
   }
-  if (parsed.success) return filter as FailureFilter;
+  if (parsed.success) return parsed.data as FailureFilter;
   throw new InvalidRequestError(
     parsed.error.issues.map((issue) => ({
       index: -1,
@@ -47,17 +49,17 @@ export function checkFilter(filter: unknown): FailureFilter {
   );
 }
 
-/** Options of a retry: a misspelt one would retry faster than was meant, so it is refused. */
-export function checkRetryOptions(options: unknown): void {
+/** A copy of the options of a retry: a misspelt one would retry faster than was meant, so it is refused. */
+export function checkRetryOptions(options: unknown): RetryOptions {
   const parsed = optionsShape.safeParse(options);
-  if (parsed.success) return;
+  if (parsed.success) return parsed.data as RetryOptions;
   throw new InvalidRequestError(
     parsed.error.issues.map((issue) =>
       issue.code === 'unrecognized_keys'
         ? { index: -1, field: 'options', message: `has unknown fields: ${issue.keys.join(', ')} (ratePerSecond)` }
         : issue.path.length === 0
           ? { index: -1, field: 'options', message: 'must be an object { ratePerSecond }' }
-          : { index: -1, field: 'ratePerSecond', message: 'must be a number above 0' },
+          : { index: -1, field: 'ratePerSecond', message: 'must be a number, and at least one a day (1 / 86400)' },
     ),
   );
 }

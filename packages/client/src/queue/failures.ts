@@ -13,47 +13,47 @@ export class Failures {
   /** Names in their order; undefined when they must be sorted anew. */
   #order: string[] | undefined = [];
   #loading: Promise<void> | undefined;
+  #isRead = false;
+  /** Names of those that were added or removed since the present reading began; undefined while nothing is read. */
+  #touched: Set<string> | undefined;
 
   constructor(queue: Queue, changed: () => void) {
     this.#queue = queue;
     this.#changed = changed;
   }
 
-  /** Reads them again, if they were ever read: another tab may have added some. */
+  /** Reads them again, if they were ever read: another tab may have added some. Those that are known stay till then. */
   async reload(): Promise<void> {
     if (this.#loading === undefined) return;
-    // One reading after another: two at once would each find the other's half.
+    // One reading after another: two at once would not know whose is the newer one.
     for (let before; before !== this.#loading && this.#loading !== undefined;) {
       before = this.#loading;
       await before.catch(() => undefined);
     }
-    const before = new Map(this.#known);
-    this.#known.clear();
-    this.#refused.clear();
-    this.#order = [];
-    this.#loading = this.#reading(before);
+    this.#loading = this.#reading();
     await this.#loading;
   }
 
   load(): Promise<void> {
-    this.#loading ??= this.#reading(undefined);
+    this.#loading ??= this.#reading();
     return this.#loading;
   }
 
   /** What was just stored. */
   added(failures: readonly StoredFailure[]): void {
     if (failures.length === 0) return;
-    for (const failure of failures) this.#keep(failure);
+    for (const failure of failures) {
+      this.#keep(failure);
+      this.#touched?.add(failure._id);
+    }
     this.#changed();
   }
 
   removed(ids: readonly string[]): void {
     if (ids.length === 0) return;
     for (const id of ids) {
-      const docId = this.#known.get(id)?.stored.id;
-      if (typeof docId === 'string') this.#refused.get(docId)?.delete(id);
-      this.#known.delete(id);
-      this.#order = undefined;
+      this.#drop(id);
+      this.#touched?.add(id);
     }
     this.#changed();
   }
@@ -98,25 +98,40 @@ export class Failures {
     this.#refused.set(stored.id, names.add(stored._id));
   }
 
+  #drop(id: string): void {
+    const docId = this.#known.get(id)?.stored.id;
+    if (typeof docId === 'string') this.#refused.get(docId)?.delete(id);
+    this.#known.delete(id);
+    this.#order = undefined;
+  }
+
   #inOrder(): { stored: StoredFailure; shown: FailedOperation }[] {
     this.#order ??= [...this.#known.keys()].sort();
     return this.#order.flatMap((id) => this.#known.get(id) ?? []);
   }
 
-  #reading(before: ReadonlyMap<string, { readonly stored: StoredFailure }> | undefined): Promise<void> {
-    return this.#read(before).catch((error: unknown) => {
+  #reading(): Promise<void> {
+    return this.#read().catch((error: unknown) => {
       this.#loading = undefined;
       throw error;
     });
   }
 
   /** Says so only when there is news: whoever lists failures because they have changed must not be told again. */
-  async #read(before: ReadonlyMap<string, { readonly stored: StoredFailure }> | undefined): Promise<void> {
-    for (const failure of await this.#queue.readRange('f:', failureDoc)) this.#keep(failure);
-    const isSame =
-      before?.size === this.#known.size &&
-      [...this.#known].every(([id, { stored }]) => before.get(id)?.stored._rev === stored._rev);
-    if (!isSame) this.#changed();
+  async #read(): Promise<void> {
+    const touched = (this.#touched = new Set());
+    const stored = await this.#queue.readRange('f:', failureDoc);
+    // Whoever wrote while these were read knows better.
+    const found = stored.filter(({ _id }) => !touched.has(_id));
+    const names = new Set(stored.map(({ _id }) => _id));
+    const gone = [...this.#known.keys()].filter((id) => !names.has(id) && !touched.has(id));
+    const fresh = found.filter(({ _id, _rev }) => this.#known.get(_id)?.stored._rev !== _rev);
+    this.#touched = undefined;
+    for (const id of gone) this.#drop(id);
+    for (const failure of fresh) this.#keep(failure);
+    const isFirst = !this.#isRead;
+    this.#isRead = true;
+    if (isFirst || gone.length + fresh.length > 0) this.#changed();
   }
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod/mini';
 import type { EnqueueReceipt } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { AfieldError } from '../model/errors.js';
-import type { NotDoneOperation, Target } from '../model/states.js';
+import { endStates, type NotDoneOperation, type Target } from '../model/states.js';
 import type { Failures } from './failures.js';
 import { newHeader } from './new-header.js';
 import type { Queue } from './queue.js';
@@ -34,6 +34,8 @@ export class Retries {
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #payloadOf: (bulkOperationId: string) => string;
+  /** Ids of those that have marked all that they took over. */
+  readonly #marked = new Set<string>();
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
@@ -57,9 +59,11 @@ export class Retries {
   retry(choose: () => readonly Retried[], ratePerSecond: number | undefined): Promise<readonly EnqueueReceipt[]> {
     return this.#inTurn(async () => {
       const receipts: EnqueueReceipt[] = [];
-      for (const { target, lane, retried } of this.#grouped(choose())) {
+      const chosen = await this.#chosen(choose, ({ failure }) => failure);
+      for (const { target, lane, retried } of this.#grouped(chosen)) {
         const given = { target, ...(lane === null ? {} : { lane }), key: this.#newId(), retries: true };
-        receipts.push(await this.#append({ ...given, ...rateOf(ratePerSecond) }, retried.map(retriedOperation)));
+        const receipt = await this.#append({ ...given, ...rateOf(ratePerSecond) }, retried.map(retriedOperation));
+        if (receipt !== undefined) receipts.push(receipt);
       }
       return receipts;
     });
@@ -76,15 +80,32 @@ export class Retries {
           `The bulk operation ${header.id} is neither failed nor cancelled. retryFailed() retries what failed of it.`,
         );
       }
-      if (header.continuedBy !== undefined) {
-        throw new AfieldError('already_retried', `The rest of ${header.id} was queued anew as ${header.continuedBy}.`);
+      const continuedBy = header.continuedBy ?? (await this.#continuationOf(header));
+      if (continuedBy !== undefined) throw alreadyRetried(header, continuedBy);
+      if (header.unsettled !== undefined) {
+        // What is under way may still be done: it would be done, and counted, twice.
+        throw new AfieldError('not_settled', `What the last attempt of ${header.id} has done is not known yet.`);
       }
-      if (isUnplanned(header)) return this.#planAnew(header);
-      const rest = await this.#restOf(header);
-      if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
-      const { target, lane, key, id } = header;
-      return this.#append({ target, ...(lane === null ? {} : { lane }), key: derivedKey(key), continues: id }, rest);
+      const receipt = await (isUnplanned(header) ? this.#planAnew(header) : this.#appendRest(header));
+      if (receipt !== undefined) return receipt;
+      const { continuedBy: faster } = await this.#queue.refresh(sequenceOf(header._id));
+      throw alreadyRetried(header, faster ?? '');
     });
+  }
+
+  async #appendRest(header: Header): Promise<EnqueueReceipt | undefined> {
+    const rest = await this.#restOf(header);
+    if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
+    const { target, lane, key, id } = header;
+    return this.#append({ target, ...(lane === null ? {} : { lane }), key: derivedKey(key), continues: id }, rest);
+  }
+
+  /** The one that took over the rest of this one, when whoever queued it has ended before that was marked. */
+  async #continuationOf({ id }: Header): Promise<string | undefined> {
+    await this.#queue.loadNew();
+    const found = this.#queue.headers().find(({ continues }) => continues === id);
+    if (found !== undefined) await this.settle(found);
+    return found?.id;
   }
 
   /** What a bulk operation has not done: the rest of a `failed` or cancelled one, what is still to do of any other (R5). */
@@ -103,37 +124,45 @@ export class Retries {
   }
 
   /** What was not planned is planned by the new one: the same request, the same subjects. */
-  async #planAnew(header: PlanHeader): Promise<EnqueueReceipt> {
+  async #planAnew(header: PlanHeader): Promise<EnqueueReceipt | undefined> {
     const { target, lane, key, plan, subjects } = header;
     const id = this.#newId();
     const payload = this.#payloadOf(id);
     const given = { id, key: derivedKey(key), target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
     const made = newHeader({ ...given, ...(lane === null ? {} : { lane }), continues: header.id }, []);
     const anew = await this.#queue.appendHeader({ ...made, subjects });
-    await this.settle(anew);
+    if (!(await this.settle(anew))) return undefined;
     return { bulkOperationId: id, sequence: sequenceOf(anew._id), key: anew.key, total: 0 };
   }
 
   /** Discards failures: they are kept, but no longer open. Answers how many. */
   discard(choose: () => readonly StoredFailure[]): Promise<number> {
     return this.#inTurn(async () => {
-      const chosen = choose();
+      const chosen = await this.#chosen(choose, (failure) => failure);
       const at = this.#clock.wall();
       await this.#mark(chosen.map((failure) => ({ ...failure, resolution: { how: 'discarded', at } })));
       return chosen.length;
     });
   }
 
-  /** Marks what a bulk operation took over, as far as it is not marked yet. */
-  async settle(header: Header): Promise<void> {
-    if (header.continues !== undefined) await this.#settleRest(header, header.continues);
-    if (header.retries !== true) return;
+  /**
+   * Marks what a bulk operation took over, as far as it is not marked yet. One whose operations another one took over at
+   * the same moment is withdrawn before it runs. Answers whether this one stays.
+   */
+  async settle(header: Header): Promise<boolean> {
+    if (header.continues !== undefined) {
+      const continuedBy = await this.#settleRest(header, header.continues);
+      if (continuedBy !== header.id) return this.#withdraw(header, continuedBy);
+    }
+    if (header.retries !== true) return true;
     await this.#failures.load();
     const at = this.#clock.wall();
+    const names: (string | undefined)[] = [];
     const marked: StoredFailure[] = [];
     for (let from = 0; from < header.total; from += payloadSize) {
       const operations = await this.#queue.operations(header, from, payloadSize);
       operations.forEach(({ f }, place) => {
+        names.push(f);
         const failure = f === undefined ? undefined : this.#failures.get(f);
         // What the server refused is over when the server takes it, not before.
         if (failure === undefined || failure.resolution !== undefined || failure.refused !== null) return;
@@ -142,19 +171,60 @@ export class Retries {
       });
     }
     await this.#mark(marked);
+    const resolutions = names.map((name) => this.#failures.get(name ?? '')?.resolution);
+    const isOurs = resolutions.some(
+      (one) => one?.how !== 'discarded' && (one?.bulkOperationId ?? header.id) === header.id,
+    );
+    if (isOurs) return true;
+    const [first] = resolutions;
+    return this.#withdraw(header, first?.how === 'retried' ? first.bulkOperationId : undefined);
   }
 
-  async #settleRest(header: Header, continues: string): Promise<void> {
+  /** Marks that the rest of one was taken over. Answers by whom: the first that says so. */
+  async #settleRest(header: Header, continues: string): Promise<string> {
     const sequence = sequenceOf((await this.#queue.find(continues))._id);
     for (;;) {
       const old = await this.#queue.refresh(sequence);
-      if (old.continuedBy !== undefined) return;
+      if (old.continuedBy !== undefined) return old.continuedBy;
       const next = { ...old, continuedBy: header.id };
       const { revs, conflicts } = await this.#queue.write([next]);
       if (conflicts.size > 0) continue;
       this.#queue.remember({ ...next, _rev: revs.get(next._id) });
-      return;
+      return header.id;
     }
+  }
+
+  /** Ends one that came too late, unless it runs already. Answers whether it stays. */
+  async #withdraw({ _id }: Header, continuedBy: string | undefined): Promise<boolean> {
+    for (;;) {
+      const header = await this.#queue.refresh(sequenceOf(_id));
+      if (header.attempts > 0 || endStates.has(header.state)) return header.state !== 'cancelled';
+      const by = continuedBy === undefined ? {} : { continuedBy };
+      const next: Header = { ...header, ...by, state: 'cancelled', wait: null };
+      const { revs, conflicts } = await this.#queue.write([next]);
+      if (conflicts.size > 0) continue;
+      this.#queue.remember({ ...next, _rev: revs.get(_id) });
+      return false;
+    }
+  }
+
+  /**
+   * What is chosen, judged by what is stored: another tab may have decided on some of it a moment ago, or whoever queued
+   * it may have ended before it was marked.
+   */
+  async #chosen<One>(choose: () => readonly One[], failureOf: (one: One) => StoredFailure): Promise<readonly One[]> {
+    await this.#queue.loadNew();
+    for (const header of this.#queue.headers()) {
+      if (header.retries !== true || header.attempts > 0 || this.#marked.has(header.id)) continue;
+      await this.settle(header);
+      this.#marked.add(header.id);
+    }
+    const chosen = choose();
+    const revs = await this.#queue.revisions(chosen.map((one) => failureOf(one)._id));
+    const isPresent = chosen.map(failureOf).every(({ _id, _rev }) => revs.get(_id) === _rev);
+    if (isPresent) return chosen;
+    await this.#failures.reload();
+    return choose();
   }
 
   async #mark(failures: readonly StoredFailure[]): Promise<void> {
@@ -180,7 +250,7 @@ export class Retries {
     given: Pick<Header, 'key'> &
       Pick<Parameters<typeof newHeader>[0], 'target' | 'lane' | 'rate' | 'retries' | 'continues'>,
     entries: readonly { action: string; operation: StoredOperation }[],
-  ): Promise<EnqueueReceipt> {
+  ): Promise<EnqueueReceipt | undefined> {
     const id = this.#newId();
     const operations = entries.map(({ operation }) => operation);
     const header = await this.#queue.append(
@@ -190,7 +260,8 @@ export class Retries {
       ),
       operations,
     );
-    await this.settle(header);
+    if (!(await this.settle(header))) return undefined;
+    this.#marked.add(id);
     return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: header.total };
   }
 
@@ -254,6 +325,10 @@ function retriedOperation({ failure, edited }: Retried): { action: string; opera
     action: failure.action ?? '',
     operation: { ...(id === undefined ? {} : { i: id }), k: key, c: content, f: failure._id },
   };
+}
+
+function alreadyRetried({ id }: Header, continuedBy: string): AfieldError {
+  return new AfieldError('already_retried', `The rest of ${id} was queued anew as ${continuedBy}.`);
 }
 
 /** `key`, `key~1`, `key~2` … */
