@@ -19,6 +19,8 @@ export class Leadership {
   readonly #announce: () => void;
   #leading: Promise<void> | undefined;
   #openFailures = 0;
+  /** The run that ended while a person was looking at its page (R16). */
+  #before: { readonly stopped: string | undefined } | undefined;
 
   constructor(
     parts: Parts,
@@ -75,9 +77,10 @@ export class Leadership {
   async #goOn(storeId: string): Promise<void> {
     const { options, environment, lease, closed } = this.#parts;
     this.#work.lead(storeId);
-    const stoppedLease = keepPresence(environment.presence, `afield:${options.name}:run`, lease, closed);
+    // Once: at a second try, after the store has failed, it would find what this run has noted itself.
+    this.#before ??= { stopped: keepPresence(environment.presence, `afield:${options.name}:run`, lease, closed) };
     this.#changed();
-    await this.#work.resume(stoppedLease, this.#announce);
+    await this.#work.resume(this.#before.stopped, this.#announce);
     this.#watch();
   }
 

@@ -2,6 +2,7 @@ import { sequenceOf, type BatchRecord, type Header, type StoredFailure } from '.
 import { beginWait, storedWait } from '../retry/wait.js';
 import type { Batches } from './batches.js';
 import type { Bookkeeping } from './bookkeeping.js';
+import { isOutcome } from './documents.js';
 import type { RunParts } from './parts.js';
 import { isCrasher, isSuspect, withStop } from './stops.js';
 import { failureOf, withRev } from './transitions.js';
@@ -26,8 +27,9 @@ export async function countStop(
     const loaded = await batches.load(header);
     batches.forget(sequence);
     const place = header.alone - loaded.batch.from;
-    let rows = withStop(loaded.rows, place);
-    if (isCrasher(rows[place])) {
+    // One that has its outcome did not stop the process: the next one was not named yet.
+    let rows = isOutcome(loaded.rows[place]) ? loaded.rows : withStop(loaded.rows, place);
+    if (isCrasher(rows[place]) && !isOutcome(rows[place])) {
       const mayHaveBeenApplied = rows[place]?.s === 'intent';
       rows = rows.map((row, at) => (at === place ? { s: 'failed' } : row));
       const failure = { code: 'crashed', reason: 'The app stopped each time while it ran this operation alone.' };
