@@ -171,6 +171,39 @@ describe('decisions that meet each other', () => {
     expect(await bed.list(again)).toHaveLength(2);
   });
 
+  it('R19 the rest of one that had a rate keeps it', async () => {
+    const client = bed.open();
+    await failing(client, ['x', 'y']);
+    const { bulkOperations } = await client.retryFailed({}, { ratePerSecond: 0.5 });
+    const id = bulkOperations[0]?.bulkOperationId ?? '';
+    await bed.becomes(client, id, ({ cursor }) => cursor === 1);
+    await client.cancel(id);
+    const rest = await client.retryRest(id);
+    expect(await bed.settled(client, rest.bulkOperationId)).toMatchObject({ ratePerSecond: 0.5, failed: 1 });
+  });
+
+  it('R19 many failures are marked in many writes, and each counts once', async () => {
+    const most: number[] = [];
+    class Counting extends (bed.PouchDB as unknown as new (name: string) => Record<string, unknown>) {
+      constructor(name: string) {
+        super(name);
+        const bulkDocs = (this['bulkDocs'] as (docs: { _id: string }[]) => Promise<unknown>).bind(this);
+        this['bulkDocs'] = (docs: { _id: string }[]) => {
+          most.push(docs.filter(({ _id }) => _id.startsWith('f:')).length);
+          return bulkDocs(docs);
+        };
+      }
+    }
+    const client = bed.open({ PouchDB: Counting as never });
+    const id = await failing(
+      client,
+      Array.from({ length: 1100 }, (_, at) => `gone${String(at)}`),
+    );
+    expect(await client.discard({})).toBe(1100);
+    expect(Math.max(...most)).toBe(500);
+    expect(await bed.now(client, id)).toMatchObject({ state: 'done', failed: 0, resolved: 1100 });
+  });
+
   it('R19 failures that are read anew stay known meanwhile', async () => {
     const first = bed.open();
     await failing(first, ['x']);

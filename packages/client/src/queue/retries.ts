@@ -17,6 +17,8 @@ import {
   type StoredOperation,
 } from './stored.js';
 
+const marksPerWrite = 500;
+
 /** A failure that is queued anew, perhaps with another id or content. */
 export interface Retried {
   readonly failure: StoredFailure;
@@ -96,8 +98,9 @@ export class Retries {
   async #appendRest(header: Header): Promise<EnqueueReceipt | undefined> {
     const rest = await this.#restOf(header);
     if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
-    const { target, lane, key, id } = header;
-    return this.#append({ target, ...(lane === null ? {} : { lane }), key: derivedKey(key), continues: id }, rest);
+    const { target, lane, key, id, rate } = header;
+    const given = { target, ...(lane === null ? {} : { lane }), ...rateOf(rate) };
+    return this.#append({ ...given, key: derivedKey(key), continues: id }, rest);
   }
 
   /** The one that took over the rest of this one, when whoever queued it has ended before that was marked. */
@@ -227,8 +230,14 @@ export class Retries {
     return choose();
   }
 
+  /** A write of many thousands takes far longer than many writes of some, and the page has no turn meanwhile. */
   async #mark(failures: readonly StoredFailure[]): Promise<void> {
-    if (failures.length === 0) return;
+    for (let from = 0; from < failures.length; from += marksPerWrite) {
+      await this.#markSome(failures.slice(from, from + marksPerWrite));
+    }
+  }
+
+  async #markSome(failures: readonly StoredFailure[]): Promise<void> {
     const changes = changesOf(this.#queue.headers(), failures, (report, count) => ({
       ...report,
       resolved: report.resolved + count,

@@ -26,7 +26,7 @@ const resultShape =
 
 export function isApplied(action: DocumentAction, doc: Doc, content: unknown): boolean {
   const answer: unknown = action.isApplied(doc, content);
-  if (typeof answer !== 'boolean') throw wrongAnswer(action.name, 'isApplied', 'true or false');
+  if (typeof answer !== 'boolean') throw wrongAnswer(action.name, 'isApplied', 'true or false', answer);
   return answer;
 }
 
@@ -34,14 +34,16 @@ export function guardOf(action: DocumentAction, doc: Doc, content: unknown): Fai
   const answer: unknown = action.guard?.(doc, content);
   if (answer === undefined || answer === null) return undefined;
   const parsed = failure.safeParse(answer);
-  if (!parsed.success) throw wrongAnswer(action.name, 'guard', 'undefined, or a failure { code, reason } of two texts');
+  if (!parsed.success)
+    throw wrongAnswer(action.name, 'guard', 'undefined, or a failure { code, reason } of two texts', answer);
   return parsed.data;
 }
 
 export function appliedTo(action: DocumentAction, doc: Doc, content: unknown): Doc {
   const answer: unknown = action.apply(doc, content);
   const isPlain = Object.prototype.toString.call(answer) === '[object Object]' && !('then' in Object(answer));
-  if (!isPlain) throw wrongAnswer(action.name, 'apply', 'the changed document (it must return it, and not be async)');
+  if (!isPlain)
+    throw wrongAnswer(action.name, 'apply', 'the changed document (it must return it, and not be async)', answer);
   return answer as Doc;
 }
 
@@ -60,6 +62,8 @@ export function resultOf(name: string, answer: unknown, indexes: ReadonlySet<num
 /** A function of an action answered in another shape: its bug, whatever its own `classify` says. */
 export class WrongAnswerError extends TypeError {}
 
-export function wrongAnswer(action: string, part: string, what: string): WrongAnswerError {
+/** A promise that came as the answer is heard out: when it fails later, that is no second error of the page. */
+export function wrongAnswer(action: string, part: string, what: string, answer?: unknown): WrongAnswerError {
+  if (answer instanceof Promise) answer.catch(() => undefined);
   return new WrongAnswerError(`${part} of the action "${action}" must answer with ${what}.`);
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod/mini';
 import { defineAction, defineDocumentAction } from '../actions/define.js';
 import { DivisibleError, RetryableError, SignInRequiredError, StoreTooNewError } from '../model/errors.js';
@@ -95,6 +95,14 @@ describe('an action’s own `classify`', () => {
     const { error } = await handler(new ServiceError(503), () => answer);
     expect(error).toBeInstanceOf(TypeError);
     expect(classifyError(error).kind).toBe('bug');
+  });
+
+  it('R5 an async one that fails is the action’s bug, and leaves no rejection that nobody hears', async () => {
+    const late = Promise.reject(new Error('made up'));
+    const heard = vi.spyOn(late, 'catch');
+    const { error } = await handler(new ServiceError(503), () => late);
+    expect(classifyError(error).kind).toBe('bug');
+    expect(heard).toHaveBeenCalledOnce();
   });
 
   it.each([new RangeError('made up'), new RetryableError('made up'), new SignInRequiredError('forbidden')])(

@@ -31,7 +31,7 @@ export function thrownBy(action: AnyAction, error: unknown): unknown {
     const answer: unknown = action.classify(error);
     if (answer === undefined || answer === null) return error;
     const parsed = passing.safeParse(answer);
-    if (!parsed.success) return wrongAnswer(action.name, 'classify', `undefined, or ${passingShape}`);
+    if (!parsed.success) return wrongAnswer(action.name, 'classify', `undefined, or ${passingShape}`, answer);
     return passingError(parsed.data, nameOf(error), error);
   } catch (thrown) {
     return ownBug(action.name, 'classify', thrown);
@@ -62,7 +62,12 @@ export function refusedRow(action: DocumentAction, row: RefusedRow): Failure | R
   if (answer === undefined || answer === null) return undefined;
   const parsed = rowAnswer.safeParse(answer);
   if (!parsed.success) {
-    throw wrongAnswer(action.name, 'classifyRow', `undefined, { kind: "failed", code, reason }, or ${passingShape}`);
+    throw wrongAnswer(
+      action.name,
+      'classifyRow',
+      `undefined, { kind: "failed", code, reason }, or ${passingShape}`,
+      answer,
+    );
   }
   if (parsed.data.kind === 'passing') return passingError(parsed.data, 'refused', undefined);
   return { code: parsed.data.code, reason: parsed.data.reason ?? row.reason };
