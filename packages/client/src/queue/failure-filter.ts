@@ -59,7 +59,7 @@ export function checkRetryOptions(options: unknown): RetryOptions {
         ? { index: -1, field: 'options', message: `has unknown fields: ${issue.keys.join(', ')} (ratePerSecond)` }
         : issue.path.length === 0
           ? { index: -1, field: 'options', message: 'must be an object { ratePerSecond }' }
-          : { index: -1, field: 'ratePerSecond', message: 'must be a number, and at least one a day (1 / 86400)' },
+          : { index: -1, field: 'ratePerSecond', message: 'must be a number above 0: one a day (1 / 86400) or more' },
     ),
   );
 }
