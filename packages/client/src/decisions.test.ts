@@ -204,6 +204,32 @@ describe('decisions that meet each other', () => {
     expect(await bed.now(client, id)).toMatchObject({ state: 'done', failed: 0, resolved: 1100 });
   });
 
+  it('R19 whoever queues a retry and whoever runs it mark its failures once, so that no death leaves a wrong count', async () => {
+    const counts: number[] = [];
+    class Watched extends (bed.PouchDB as unknown as new (name: string) => Record<string, unknown>) {
+      constructor(name: string) {
+        super(name);
+        const bulkDocs = (this['bulkDocs'] as (docs: { _id: string; resolved?: number }[]) => Promise<unknown>).bind(
+          this,
+        );
+        this['bulkDocs'] = async (docs: { _id: string; resolved?: number }[]) => {
+          for (const { _id, resolved } of docs) if (_id === 'hr:000000000001') counts.push(resolved ?? 0);
+          // The runner finds the retry before its failures are marked.
+          if (docs.some(({ _id, resolved }) => _id.startsWith('hr:') && resolved === 2)) {
+            client.syncNow();
+            await bed.rest();
+          }
+          return bulkDocs(docs);
+        };
+      }
+    }
+    const client = bed.open({ PouchDB: Watched as never });
+    await failing(client, ['x', 'y']);
+    const { bulkOperations } = await client.retryFailed();
+    await bed.settled(client, bulkOperations[0]?.bulkOperationId ?? '');
+    expect(counts).toEqual([2]);
+  });
+
   it('R19 failures that are read anew stay known meanwhile', async () => {
     const first = bed.open();
     await failing(first, ['x']);

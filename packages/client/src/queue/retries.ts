@@ -38,6 +38,7 @@ export class Retries {
   readonly #payloadOf: (bulkOperationId: string) => string;
   /** Ids of those that have marked all that they took over. */
   readonly #marked = new Set<string>();
+  readonly #settling = new Map<string, Promise<boolean>>();
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
@@ -152,7 +153,16 @@ export class Retries {
    * Marks what a bulk operation took over, as far as it is not marked yet. One whose operations another one took over at
    * the same moment is withdrawn before it runs. Answers whether this one stays.
    */
-  async settle(header: Header): Promise<boolean> {
+  settle(header: Header): Promise<boolean> {
+    // Whoever has queued it and whoever runs it may ask at the same moment: marked twice would be counted twice for a while.
+    const underWay = this.#settling.get(header.id);
+    if (underWay !== undefined) return underWay;
+    const settling = this.#settle(header).finally(() => this.#settling.delete(header.id));
+    this.#settling.set(header.id, settling);
+    return settling;
+  }
+
+  async #settle(header: Header): Promise<boolean> {
     if (header.continues !== undefined) {
       const continuedBy = await this.#settleRest(header, header.continues);
       if (continuedBy !== header.id) return this.#withdraw(header, continuedBy);
