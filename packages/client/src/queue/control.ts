@@ -56,16 +56,7 @@ export class Control {
     change: (header: Header) => Header | undefined | Promise<Header | undefined>,
   ): Promise<Header> {
     const sequence = sequenceOf((await this.#queue.find(bulkOperationId))._id);
-    for (;;) {
-      const header = await this.#queue.refresh(sequence);
-      const next = await change(header);
-      if (next === undefined) return header;
-      const { revs, conflicts } = await this.#queue.write([next]);
-      if (conflicts.size > 0) continue;
-      const kept = { ...next, _rev: revs.get(next._id) };
-      this.#queue.remember(kept);
-      return kept;
-    }
+    return (await this.#queue.change(sequence, change)).header;
   }
 
   #floorOf(wait: StoredWait | null): StoredWait | null {

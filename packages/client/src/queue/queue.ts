@@ -21,6 +21,7 @@ import {
   storedOperations,
   storedVersion,
   storeDoc,
+  withRev,
   type BatchRecord,
   type Header,
   type PlanHeader,
@@ -283,6 +284,26 @@ export class Queue {
     const known = this.#headers.get(sequence);
     if (known === undefined || generationOf(known._rev) <= generationOf(header._rev)) this.#keepHeader(header);
     return header;
+  }
+
+  /**
+   * Changes a header by what is stored, as often as someone else is faster. `change` answers with what is to be stored,
+   * or undefined when nothing is. Answers with the header as it is then, and whether this call has changed it.
+   */
+  async change(
+    sequence: number,
+    change: (header: Header) => Header | undefined | Promise<Header | undefined>,
+  ): Promise<{ header: Header; isChanged: boolean }> {
+    for (;;) {
+      const header = await this.refresh(sequence);
+      const next = await change(header);
+      if (next === undefined) return { header, isChanged: false };
+      const { revs, conflicts } = await this.write([next]);
+      if (conflicts.size > 0) continue;
+      const kept = withRev(next, revs);
+      this.remember(kept);
+      return { header: kept, isChanged: true };
+    }
   }
 
   /** Whether the stored header still has this revision: asked after the documents were read and before they are written. */

@@ -8,6 +8,7 @@ import { newHeader } from './new-header.js';
 import type { Queue } from './queue.js';
 import { changesOf, type Reports } from './reports.js';
 import {
+  isOutcome,
   isUnplanned,
   payloadSize,
   sequenceOf,
@@ -196,29 +197,21 @@ export class Retries {
   /** Marks that the rest of one was taken over. Answers by whom: the first that says so. */
   async #settleRest(header: Header, continues: string): Promise<string> {
     const sequence = sequenceOf((await this.#queue.find(continues))._id);
-    for (;;) {
-      const old = await this.#queue.refresh(sequence);
-      if (old.continuedBy !== undefined) return old.continuedBy;
-      const next = { ...old, continuedBy: header.id };
-      const { revs, conflicts } = await this.#queue.write([next]);
-      if (conflicts.size > 0) continue;
-      this.#queue.remember({ ...next, _rev: revs.get(next._id) });
-      return header.id;
-    }
+    const { header: old } = await this.#queue.change(sequence, (stored) =>
+      stored.continuedBy === undefined ? { ...stored, continuedBy: header.id } : undefined,
+    );
+    return old.continuedBy ?? header.id;
   }
 
   /** Ends one that came too late, unless it runs already. Answers whether it stays. */
   async #withdraw({ _id }: Header, continuedBy: string | undefined): Promise<boolean> {
-    for (;;) {
-      const header = await this.#queue.refresh(sequenceOf(_id));
-      if (header.attempts > 0 || endStates.has(header.state)) return header.state !== 'cancelled';
-      const by = continuedBy === undefined ? {} : { continuedBy };
-      const next: Header = { ...header, ...by, state: 'cancelled', wait: null };
-      const { revs, conflicts } = await this.#queue.write([next]);
-      if (conflicts.size > 0) continue;
-      this.#queue.remember({ ...next, _rev: revs.get(_id) });
-      return false;
-    }
+    const by = continuedBy === undefined ? {} : { continuedBy };
+    const { header } = await this.#queue.change(sequenceOf(_id), (stored) =>
+      stored.attempts > 0 || endStates.has(stored.state)
+        ? undefined
+        : { ...stored, ...by, state: 'cancelled', wait: null },
+    );
+    return header.state !== 'cancelled';
   }
 
   /**
@@ -306,7 +299,7 @@ export class Retries {
     return operations.flatMap((operation, place) => {
       const row = known?.rows[place];
       const index = header.cursor + place;
-      if (row !== undefined && row.s !== 'open' && row.s !== 'intent') return [];
+      if (isOutcome(row)) return [];
       const { b, t } = row ?? {};
       const w = { ...(b === undefined ? {} : { b }), ...(t === undefined ? {} : { t }) };
       return [

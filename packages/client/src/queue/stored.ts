@@ -127,6 +127,11 @@ export const rowState = z.object({
 export const rowStates = z.array(rowState);
 export type RowState = z.infer<typeof rowState>;
 
+/** Whether a row has its outcome. */
+export function isOutcome(row: RowState | undefined): boolean {
+  return row !== undefined && row.s !== 'open' && row.s !== 'intent';
+}
+
 /** One per batch: created as the intent, updated with the outcomes under its revision. */
 export const recordDoc = z.object({
   _id: z.string(),
@@ -217,3 +222,12 @@ export const transferId = (name: string): string => `ht:${name}`;
 export const editFailureId = (docId: string): string => `f:edit:${docId}`;
 /** The id of a payload or of a digest document. */
 export const numberedId = (prefix: string, number: number): string => `${prefix}${padded(number)}`;
+
+/** A document as it was written, with its new revision. */
+export function withRev<Stored extends { readonly _id: string }>(
+  doc: Stored,
+  revs: ReadonlyMap<string, string>,
+): Stored {
+  const rev = revs.get(doc._id);
+  return rev === undefined ? doc : { ...doc, _rev: rev };
+}

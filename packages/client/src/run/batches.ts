@@ -1,8 +1,8 @@
 import type { BatchRecord, Header, RowState, StoredFailure, StoredOperation } from '../queue/stored.js';
-import { recordId, sequenceOf, storedVersion } from '../queue/stored.js';
+import { recordId, sequenceOf, storedVersion, withRev } from '../queue/stored.js';
 import { batchOf, partAt, type Batch } from './batch.js';
 import type { RunParts } from './parts.js';
-import { batchSizeOf, LeaseLostError, withRev } from './transitions.js';
+import { batchSizeOf, LeaseLostError } from './transitions.js';
 
 /** A batch as it is loaded: its operations, what is known of each, and its record when there is one. */
 export interface LoadedBatch {

@@ -1,9 +1,8 @@
 import { endStates, type BulkOperationState } from '../model/states.js';
-import { sequenceOf, type Header } from '../queue/stored.js';
+import { sequenceOf, withRev, type Header } from '../queue/stored.js';
 import { classifyError, type ErrorVerdict } from '../retry/classify.js';
 import { beginWait, resumeWait, type Wait } from '../retry/wait.js';
 import type { RunParts } from './parts.js';
-import { withRev } from './transitions.js';
 
 export type BookkeepingParts = Pick<
   RunParts,

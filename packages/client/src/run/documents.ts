@@ -7,7 +7,7 @@ import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, WriteAnswer } from '../model/pouch.js';
 import { classifyRow } from '../retry/classify.js';
 import { readDividing } from '../retry/divide.js';
-import type { RowState } from '../queue/stored.js';
+import { isOutcome, type RowState } from '../queue/stored.js';
 import type { Batch, BatchOperation } from './batch.js';
 import { appliedTo, guardOf, isApplied, WrongAnswerError } from './answers.js';
 import { findOwnRevisions, type HistoryAnswer } from './history.js';
@@ -286,9 +286,4 @@ class DocumentAttempt {
     this.#rows[place] = { s: 'failed' };
     this.#failures.push({ index: operation.index, failure, mayHaveBeenApplied });
   }
-}
-
-/** Whether a row has its outcome. */
-export function isOutcome(row: RowState | undefined): boolean {
-  return row !== undefined && row.s !== 'open' && row.s !== 'intent';
 }

@@ -2,11 +2,11 @@ import { idFailure } from '../actions/subject.js';
 import { DivisibleError, RetryableError } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
 import type { BatchAction, HandlerContext, OperationOf } from '../model/handler.js';
-import type { RowState } from '../queue/stored.js';
+import { isOutcome, type RowState } from '../queue/stored.js';
 import { classifyError } from '../retry/classify.js';
 import { resultOf } from './answers.js';
 import type { Batch } from './batch.js';
-import { isOutcome, type AttemptResult } from './documents.js';
+import type { AttemptResult } from './documents.js';
 import { thrownBy } from './own-lines.js';
 import { LeaseLostError } from './transitions.js';
 

@@ -1,13 +1,13 @@
 import { endStates } from '../model/states.js';
-import { sequenceOf, type Header, type RowState, type StoredFailure } from '../queue/stored.js';
+import { isOutcome, sequenceOf, withRev, type Header, type RowState, type StoredFailure } from '../queue/stored.js';
 import { classifyError, type ErrorVerdict } from '../retry/classify.js';
 import type { Batches, LoadedBatch } from './batches.js';
 import type { Bookkeeping } from './bookkeeping.js';
-import { isOutcome, type AttemptResult } from './documents.js';
+import type { AttemptResult } from './documents.js';
 import type { RunParts } from './parts.js';
 import { presentPlace } from './places.js';
 import { isSuspect } from './stops.js';
-import { advanced, counted, failureOf, held, merged, withRev } from './transitions.js';
+import { advanced, counted, failureOf, held, merged } from './transitions.js';
 
 export type OutcomesParts = Pick<
   RunParts,
@@ -104,17 +104,13 @@ export class Outcomes {
 
   /** A person has paused or cancelled it meanwhile: what this attempt brought is true all the same. */
   async #mergeInto(header: Header, rows: readonly RowState[], complete: boolean): Promise<boolean> {
-    const { queue, lease, bookkeeping, wrote } = this.#parts;
-    for (;;) {
-      const changed = await queue.refresh(sequenceOf(header._id));
-      if (changed.lease !== lease || changed.cursor !== header.cursor) return false;
-      const next = merged(changed, header, rows, complete);
-      if (next === undefined) return true;
-      const { revs, conflicts } = await queue.write([next]);
-      if (conflicts.size > 0) continue;
-      bookkeeping.keep(next, revs);
-      if (endStates.has(next.state)) wrote(header.target);
-      return true;
-    }
+    const { queue, lease, wrote } = this.#parts;
+    let isOurs = false;
+    const { header: kept, isChanged } = await queue.change(sequenceOf(header._id), (changed) => {
+      isOurs = changed.lease === lease && changed.cursor === header.cursor;
+      return isOurs ? merged(changed, header, rows, complete) : undefined;
+    });
+    if (isChanged && endStates.has(kept.state)) wrote(header.target);
+    return isOurs;
   }
 }

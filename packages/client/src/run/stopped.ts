@@ -1,11 +1,10 @@
-import { sequenceOf, type BatchRecord, type Header, type StoredFailure } from '../queue/stored.js';
+import { isOutcome, sequenceOf, withRev, type BatchRecord, type Header, type StoredFailure } from '../queue/stored.js';
 import { beginWait, storedWait } from '../retry/wait.js';
 import type { Batches } from './batches.js';
 import type { Bookkeeping } from './bookkeeping.js';
-import { isOutcome } from './documents.js';
 import type { RunParts } from './parts.js';
 import { isCrasher, isSuspect, withStop } from './stops.js';
-import { failureOf, withRev } from './transitions.js';
+import { failureOf } from './transitions.js';
 
 /**
  * Counts that the process stopped while this bulk operation was under way. Whoever has stopped it too often alone has

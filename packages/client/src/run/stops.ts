@@ -1,4 +1,4 @@
-import type { Header, RowState } from '../queue/stored.js';
+import { isOutcome, type Header, type RowState } from '../queue/stored.js';
 
 /** So many stops of the process, without any progress, make a batch suspect; so many more, alone, an operation. */
 export const mostStops = 5;
@@ -12,8 +12,9 @@ export function isSuspect(header: Pick<Header, 'stops'>): boolean {
 export function nextAlone(rows: readonly RowState[]): number | undefined {
   let found: number | undefined;
   let least = Infinity;
-  rows.forEach(({ s, k = 0 }, place) => {
-    if ((s !== 'open' && s !== 'intent') || k >= least) return;
+  rows.forEach((row, place) => {
+    const { k = 0 } = row;
+    if (isOutcome(row) || k >= least) return;
     found = place;
     least = k;
   });

@@ -147,15 +147,6 @@ export class LeaseLostError extends RetryableError {
   }
 }
 
-/** A document as it was written, with its new revision. */
-export function withRev<Stored extends { readonly _id: string }>(
-  doc: Stored,
-  revs: ReadonlyMap<string, string>,
-): Stored {
-  const rev = revs.get(doc._id);
-  return rev === undefined ? doc : { ...doc, _rev: rev };
-}
-
 /** A header that says less than it counts cannot run, and must not keep others from it. */
 export function isUsable(header: Header): boolean {
   if (isUnplanned(header)) return true;
