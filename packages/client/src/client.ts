@@ -19,7 +19,7 @@ import { checkOptions } from './options.js';
 import { partsOf, type Parts } from './parts.js';
 import { Intake } from './queue/intake.js';
 import { operationCopyOf } from './queue/copy.js';
-import { checkFilter, checkRetryOptions } from './queue/failure-filter.js';
+import { checkFilter, checkListFilter, checkRetryOptions } from './queue/failure-filter.js';
 import type { Header } from './queue/stored.js';
 import { SharedStore } from './shared-store.js';
 import { Shown } from './shown.js';
@@ -144,8 +144,9 @@ class AfieldClient implements Client {
     });
   }
 
-  listFailures(filter: FailureFilter & { resolved?: boolean } = {}): Promise<readonly FailedOperation[]> {
-    return this.#withFailures(() => this.#parts.failureControl.list(filter));
+  async listFailures(filter: FailureFilter & { resolved?: boolean } = {}): Promise<readonly FailedOperation[]> {
+    const asked = checkListFilter(filter);
+    return this.#withFailures(() => this.#parts.failureControl.list(asked));
   }
 
   async retryFailed(filter: FailureFilter = {}, options: RetryOptions = {}): Promise<RetryReceipt> {

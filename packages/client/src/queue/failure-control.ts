@@ -1,15 +1,17 @@
-import type { FailureFilter, OperationInput, RetryOptions, RetryReceipt } from '../model/client.js';
-import { AfieldError, InvalidRequestError } from '../model/errors.js';
+import type { EnqueueRequest, FailureFilter, OperationInput, RetryOptions, RetryReceipt } from '../model/client.js';
+import { AfieldError } from '../model/errors.js';
 import type { AnyAction } from '../model/handler.js';
 import type { FailedOperation } from '../model/states.js';
-import { copyOf } from './copy.js';
-import { checkFilter, checkRetryOptions } from './failure-filter.js';
+import type { ListFilter } from './failure-filter.js';
 import type { Failures } from './failures.js';
 import { checkRequest } from './request.js';
 import type { Retried, Retries } from './retries.js';
 import type { StoredFailure } from './stored.js';
 
-/** What a person does with failed operations: list, retry, edit and retry, discard (R19). Needs loaded failures. */
+/**
+ * What a person does with failed operations: list, retry, edit and retry, discard (R19). Needs loaded failures; filters,
+ * options and operations are the client's own, checked copies.
+ */
 export class FailureControl {
   readonly #failures: Failures;
   readonly #retries: Retries;
@@ -32,23 +34,17 @@ export class FailureControl {
     this.#sendAgain = parts.sendAgain;
   }
 
-  list({ resolved, ...filter }: FailureFilter & { readonly resolved?: boolean }): readonly FailedOperation[] {
-    checkFilter(filter);
-    if (resolved !== undefined && typeof (resolved as unknown) !== 'boolean') {
-      throw new InvalidRequestError([{ index: -1, field: 'filter.resolved', message: 'must be true or false' }]);
-    }
-    return this.#failures.matching({ ...filter, resolved: resolved === true }).map(({ shown }) => shown);
+  list(filter: ListFilter): readonly FailedOperation[] {
+    return this.#failures.matching(filter).map(({ shown }) => shown);
   }
 
   retry(filter: FailureFilter, options: RetryOptions): Promise<RetryReceipt> {
-    checkRetryOptions(options);
     return this.#retry(() => this.#open(filter).map((failure) => ({ failure })), options);
   }
 
   async edit(failureId: string, operation: OperationInput, options: RetryOptions): Promise<RetryReceipt> {
-    checkRetryOptions(options);
     const { action } = this.#operation(failureId);
-    const request = copyOf({ target: 'local', actions: [{ action, operations: [operation] }] });
+    const request: EnqueueRequest = { target: 'local', actions: [{ action, operations: [operation] }] };
     const { operations } = await checkRequest(request, this.#actions, true, this.#breathe);
     return this.#retry(() => {
       const { failure } = this.#operation(failureId);
@@ -74,7 +70,7 @@ export class FailureControl {
   }
 
   #open(filter: FailureFilter): StoredFailure[] {
-    return this.#failures.matching(checkFilter(filter)).map(({ stored }) => stored);
+    return this.#failures.matching(filter).map(({ stored }) => stored);
   }
 
   #operation(failureId: string): { failure: StoredFailure; action: string } {

@@ -49,6 +49,18 @@ export function checkFilter(filter: unknown): FailureFilter {
   );
 }
 
+/** A filter of a list: open failures, or with `resolved` those that someone has decided about. */
+export type ListFilter = FailureFilter & { readonly resolved?: boolean };
+
+/** A copy of the filter of a list, as it may be used. */
+export function checkListFilter({ resolved, ...filter }: ListFilter): ListFilter {
+  const checked = checkFilter(filter);
+  if (resolved !== undefined && typeof (resolved as unknown) !== 'boolean') {
+    throw new InvalidRequestError([{ index: -1, field: 'filter.resolved', message: 'must be true or false' }]);
+  }
+  return { ...checked, resolved: resolved === true };
+}
+
 /** A copy of the options of a retry: a misspelt one would retry faster than was meant, so it is refused. */
 export function checkRetryOptions(options: unknown): RetryOptions {
   const parsed = optionsShape.safeParse(options);

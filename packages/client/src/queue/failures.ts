@@ -1,5 +1,5 @@
-import type { FailureFilter } from '../model/client.js';
 import type { FailedOperation } from '../model/states.js';
+import type { ListFilter } from './failure-filter.js';
 import type { Queue } from './queue.js';
 import { failureDoc, type StoredFailure } from './stored.js';
 
@@ -79,9 +79,7 @@ export class Failures {
   }
 
   /** Those that fit, open or not as the filter says, in their order; needs `load` before. */
-  matching(
-    filter: FailureFilter & { readonly resolved?: boolean },
-  ): readonly { stored: StoredFailure; shown: FailedOperation }[] {
+  matching(filter: ListFilter): readonly { stored: StoredFailure; shown: FailedOperation }[] {
     const fits = fitting(filter);
     return this.#inOrder().filter(({ shown }) => fits(shown));
   }
@@ -135,7 +133,7 @@ export class Failures {
   }
 }
 
-function fitting(filter: FailureFilter & { readonly resolved?: boolean }): (failure: FailedOperation) => boolean {
+function fitting(filter: ListFilter): (failure: FailedOperation) => boolean {
   // A list may be as long as the failures are many: each is looked up, not searched for.
   const one = (wanted: string | readonly string[] | undefined): ((value: string | undefined) => boolean) => {
     if (wanted === undefined) return () => true;

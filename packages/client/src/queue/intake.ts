@@ -69,14 +69,16 @@ export class Intake {
     key,
     target,
     lane,
-  }: EnqueueRequest | PlanRequest): Pick<Header, 'id' | 'key' | 'target' | 'payload' | 'queuedAt'> & { lane?: string } {
+  }: EnqueueRequest | PlanRequest): Pick<Header, 'id' | 'key' | 'target' | 'payload' | 'queuedAt'> & {
+    lane: string | undefined;
+  } {
     const { newId, payloadOf, clock } = this.#parts;
     const id = newId();
     return {
       id,
       key: key ?? newId(),
       target,
-      ...(lane === undefined ? {} : { lane }),
+      lane,
       payload: payloadOf(id),
       queuedAt: clock.wall(),
     };

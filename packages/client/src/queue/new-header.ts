@@ -3,8 +3,8 @@ import { storedVersion, type Header, type StoredOperation } from './stored.js';
 
 /** The header of a bulk operation that nothing was tried of yet. Its sequence number is taken when it is written. */
 export function newHeader(
-  given: Pick<Header, 'id' | 'key' | 'parts' | 'payload' | 'queuedAt'> &
-    Pick<EnqueueRequest, 'target' | 'lane'> &
+  given: { readonly lane: string | null | undefined } & Pick<Header, 'id' | 'key' | 'parts' | 'payload' | 'queuedAt'> &
+    Pick<EnqueueRequest, 'target'> &
     Partial<Pick<Header, 'rate' | 'retries' | 'continues' | 'plan'>>,
   operations: readonly StoredOperation[],
 ): Omit<Header, '_id' | '_rev' | 'subjects'> {

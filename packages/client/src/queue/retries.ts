@@ -65,7 +65,7 @@ export class Retries {
       const receipts: EnqueueReceipt[] = [];
       const chosen = await this.#chosen(choose, ({ failure }) => failure);
       for (const { target, lane, retried } of this.#grouped(chosen)) {
-        const given = { target, ...(lane === null ? {} : { lane }), key: this.#newId(), retries: true };
+        const given = { target, lane, key: this.#newId(), retries: true };
         const receipt = await this.#append({ ...given, ...rateOf(ratePerSecond) }, retried.map(retriedOperation));
         if (receipt !== undefined) receipts.push(receipt);
       }
@@ -101,7 +101,7 @@ export class Retries {
     const rest = await this.#restOf(header);
     if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
     const { target, lane, key, id, rate } = header;
-    const given = { target, ...(lane === null ? {} : { lane }), ...rateOf(rate) };
+    const given = { target, lane, ...rateOf(rate) };
     return this.#append({ ...given, key: derivedKey(key), continues: id }, rest);
   }
 
@@ -134,7 +134,7 @@ export class Retries {
     const id = this.#newId();
     const payload = this.#payloadOf(id);
     const given = { id, key: derivedKey(key), target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
-    const made = newHeader({ ...given, ...(lane === null ? {} : { lane }), continues: header.id }, []);
+    const made = newHeader({ ...given, lane, continues: header.id }, []);
     const anew = await this.#queue.appendHeader({ ...made, subjects });
     if (!(await this.settle(anew))) return undefined;
     return { bulkOperationId: id, sequence: sequenceOf(anew._id), key: anew.key, total: 0 };

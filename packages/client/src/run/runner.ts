@@ -34,6 +34,8 @@ export class Runner {
   readonly #digests: Digests;
   readonly #batches: Batches;
   readonly #bookkeeping: Bookkeeping;
+  /** What those need that work on one bulk operation. */
+  readonly #work: RunParts & { readonly batches: Batches; readonly bookkeeping: Bookkeeping };
   readonly #attempts: Attempts;
   readonly #busy = new Map<Target, Promise<void>>();
   /** Places with an attempt under way; the one whose attempt must run alone, and the one that waits for that (R16). */
@@ -50,12 +52,8 @@ export class Runner {
     this.#digests = new Digests({ ...parts, order: this.#order, poke });
     this.#batches = new Batches(parts);
     this.#bookkeeping = new Bookkeeping({ ...parts, poke });
-    this.#attempts = new Attempts({
-      ...parts,
-      batches: this.#batches,
-      bookkeeping: this.#bookkeeping,
-      goingOn: (next, before) => this.#goingOn(next, before),
-    });
+    this.#work = { ...parts, batches: this.#batches, bookkeeping: this.#bookkeeping };
+    this.#attempts = new Attempts({ ...this.#work, goingOn: (next, before) => this.#goingOn(next, before) });
   }
 
   /**
@@ -68,7 +66,7 @@ export class Runner {
       if (endStates.has(stored.state) || stored.state === 'paused') continue;
       const wasUnderWay = stored.state === 'running' || stored.state === 'planning';
       const wasStopped = wasUnderWay && stored.lease !== null && stored.lease === stoppedLease;
-      const header = wasStopped ? await countStop(stored, this.#work()) : stored;
+      const header = wasStopped ? await countStop(stored, this.#work) : stored;
       const wait = this.#bookkeeping.resumeWait(header);
       if (header.wait === null || wait === undefined || header.wait.setAt <= clock.wall()) continue;
       // The clock went back: what remains is stored anew, or short sessions would never come to an end of it.
@@ -204,7 +202,7 @@ export class Runner {
     const sequence = sequenceOf(header._id);
     try {
       if (isUnsettled(header)) {
-        await settleCancelled(header, this.#work());
+        await settleCancelled(header, this.#work);
         return;
       }
       await this.#attempts.run(header);
@@ -213,9 +211,5 @@ export class Runner {
       this.#batches.forget(sequence);
       this.#bookkeeping.failed(header, error);
     }
-  }
-
-  #work(): RunParts & { batches: Batches; bookkeeping: Bookkeeping } {
-    return { ...this.#parts, batches: this.#batches, bookkeeping: this.#bookkeeping };
   }
 }
