@@ -2,22 +2,19 @@ import { filter, firstValueFrom } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod/mini';
 import { defineAction } from './actions/define.js';
-import { createClient } from './client.js';
 import type { Client, ClientOptions } from './model/client.js';
 import type { Channel } from './model/environment.js';
 import { RetryableError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { PouchConstructor, PouchLike } from './model/pouch.js';
-import { ManualClock } from './retry/manual-clock.fixture.js';
 import { memoryPouch } from './store/memory-pouch.fixture.js';
+import { TestBed } from './test-bed.fixture.js';
 
 /** Documents m0, m1 … : more than a header holds. */
 const many = (count: number, from = 0): string[] => Array.from({ length: count }, (_, at) => `m${String(from + at)}`);
 
 describe('the order of bulk operations', () => {
-  let PouchDB: PouchConstructor;
-  let clock: ManualClock;
-  let clients: Client[];
+  let bed: TestBed;
   /** Names of what may not run yet. */
   let waiting: Set<string>;
   /** Names in the order in which they ended. */
@@ -26,16 +23,12 @@ describe('the order of bulk operations', () => {
   let reads: string[];
 
   beforeEach(() => {
-    PouchDB = spied(memoryPouch());
-    clock = new ManualClock();
-    clients = [];
+    bed = new TestBed(spied(memoryPouch()));
     waiting = new Set();
     ended = [];
   });
 
-  afterEach(async () => {
-    await Promise.all(clients.map((client) => client.close()));
-  });
+  afterEach(() => bed.close());
 
   const spied = (Original: PouchConstructor): PouchConstructor => {
     reads = [];
@@ -62,22 +55,8 @@ describe('the order of bulk operations', () => {
       return Promise.resolve({});
     },
   });
-  const open = (options: Partial<ClientOptions> = {}): Client => {
-    const client = createClient({
-      name: 'clinic',
-      PouchDB,
-      actions: [gated as AnyAction],
-      jitter: 0,
-      ...options,
-      environment: {
-        clock,
-        connectivity: { online: () => true, subscribe: () => () => undefined },
-        ...options.environment,
-      },
-    });
-    clients.push(client);
-    return client;
-  };
+  const open = (options: Partial<ClientOptions> = {}): Client =>
+    bed.open({ actions: [gated as AnyAction], ...options });
   const queue = async (client: Client, name: string, ids: readonly string[]): Promise<string> => {
     const operations = ids.map((id, at) => ({ id, name, last: at === ids.length - 1 }));
     return (await client.enqueue({ target: 'local', actions: [{ action: 'gated', operations }] })).bulkOperationId;
@@ -91,7 +70,7 @@ describe('the order of bulk operations', () => {
   const release = (client: Client): void => {
     waiting.clear();
     client.syncNow();
-    clock.advance(0);
+    bed.clock.advance(0);
   };
 
   it('R17 of a thousand, one of 1,000 documents waits for ever: what shares none of them finishes, the rest stays in order behind it', async () => {
@@ -179,7 +158,7 @@ describe('the order of bulk operations', () => {
   });
 
   it('R17 while many documents cannot be read, later ones wait, and go on when the store answers', async () => {
-    const Original = PouchDB;
+    const Original = bed.PouchDB;
     let broken = true;
     let refused = 0;
     const open2 = function (name: string): PouchLike {
@@ -192,7 +171,7 @@ describe('the order of bulk operations', () => {
       };
       return pouch;
     };
-    PouchDB = open2 as unknown as PouchConstructor;
+    bed.PouchDB = open2 as unknown as PouchConstructor;
     const client = open();
     waiting.add('one');
     const one = await queue(client, 'one', many(300));
@@ -202,7 +181,7 @@ describe('the order of bulk operations', () => {
     expect(ended).toEqual([]);
     broken = false;
     client.syncNow();
-    clock.advance(0);
+    bed.clock.advance(0);
     await reaches(client, ['done'], two);
   });
 });

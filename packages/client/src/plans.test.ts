@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod/mini';
 import { defineAction, defineDocumentAction } from './actions/define.js';
 import { definePlan } from './actions/plan.js';
-import { createClient } from './client.js';
 import type { ActionPart, Client, ClientOptions, PlanRequest } from './model/client.js';
 import type { Presence } from './model/environment.js';
 import { AfieldError, InvalidRequestError, RetryableError } from './model/errors.js';
@@ -11,8 +10,8 @@ import type { AnyAction } from './model/handler.js';
 import type { AnyPlan, PlanContext } from './model/plan.js';
 import type { PouchConstructor, PouchLike } from './model/pouch.js';
 import type { BulkOperationStatus } from './model/states.js';
-import { ManualClock } from './retry/manual-clock.fixture.js';
-import { memoryPouch } from './store/memory-pouch.fixture.js';
+import type { ManualClock } from './retry/manual-clock.fixture.js';
+import { TestBed } from './test-bed.fixture.js';
 
 const setParent = defineDocumentAction({
   name: 'set-parent',
@@ -39,23 +38,19 @@ const moveAll = definePlan({ name: 'move-all', request: move, plan: (request, { 
 const requested: PlanRequest = { target: 'local', plan: 'move-all', request: { from: 'a', to: 'b' } };
 
 describe('a plan', () => {
-  let PouchDB: PouchConstructor;
+  let bed: TestBed;
   let clock: ManualClock;
-  let clients: Client[];
   /** Whether `late` works; before that it waits. */
   let isLate: boolean;
 
   beforeEach(() => {
-    PouchDB = memoryPouch();
-    clock = new ManualClock();
-    clients = [];
+    bed = new TestBed();
+    bed.presence.isVisible = false; // what another tab is at is no stop of the process
+    clock = bed.clock;
     isLate = false;
   });
 
-  afterEach(async () => {
-    await Promise.all(clients.map((client) => client.close()));
-    expect(clock.timers).toBe(0);
-  });
+  afterEach(() => bed.close());
 
   const late = defineAction({
     name: 'late',
@@ -67,31 +62,10 @@ describe('a plan', () => {
     client.syncNow();
     clock.advance(0);
   };
-  const open = (plans: readonly AnyPlan[] = [moveAll], options: Partial<ClientOptions> = {}): Client => {
-    const client = createClient({
-      name: 'clinic',
-      PouchDB,
-      actions: [setParent as AnyAction, late as AnyAction],
-      plans,
-      jitter: 0,
-      ...options,
-      environment: {
-        clock,
-        connectivity: { online: () => true, subscribe: () => () => undefined },
-        ...options.environment,
-      },
-    });
-    clients.push(client);
-    return client;
-  };
+  const open = (plans: readonly AnyPlan[] = [moveAll], options: Partial<ClientOptions> = {}): Client =>
+    bed.open({ actions: [setParent as AnyAction, late as AnyAction], plans, ...options });
   const reaches = (client: Client, id: string, ...states: string[]): Promise<BulkOperationStatus> =>
-    firstValueFrom(
-      client.bulkOperations$.pipe(
-        map((list) => list.find((one) => one.id === id)),
-        filter((one) => one !== undefined && states.includes(one.state)),
-        map((one) => one as BulkOperationStatus),
-      ),
-    );
+    bed.reaches(client, id, states);
   const seed = async (client: Client, count: number, parent = 'a'): Promise<void> => {
     const ids = Array.from({ length: count }, (_, at) => `d${String(at).padStart(4, '0')}`);
     await client.documents.bulkDocs(ids.map((_id) => ({ _id, parent })));
@@ -110,7 +84,10 @@ describe('a plan', () => {
     return receipt.bulkOperationId;
   };
   const stored = async (prefix: string): Promise<string[]> => {
-    const { rows } = await new PouchDB('clinic-afield-queue').allDocs({ startkey: prefix, endkey: `${prefix}\uffff` });
+    const { rows } = await new bed.PouchDB('clinic-afield-queue').allDocs({
+      startkey: prefix,
+      endkey: `${prefix}\uffff`,
+    });
     return (rows as { id: string }[]).map(({ id }) => id);
   };
 
@@ -473,9 +450,9 @@ describe('a plan', () => {
   });
 
   it('O2 a crash after the operations were stored and before the header names them: planned anew, nothing mixed', async () => {
-    const Original = PouchDB;
+    const Original = bed.PouchDB;
     const headerWrites: unknown[] = [];
-    PouchDB = function (name: string): PouchLike {
+    bed.PouchDB = function (name: string): PouchLike {
       const pouch = new Original(name);
       const bulkDocs = pouch.bulkDocs.bind(pouch);
       pouch.bulkDocs = (docs, options) => {
@@ -492,7 +469,7 @@ describe('a plan', () => {
     await reaches(killed, bulkOperationId, 'waiting-storage');
     await killed.close();
     expect(headerWrites.length).toBeGreaterThan(0);
-    PouchDB = Original;
+    bed.PouchDB = Original;
     const orphans = await stored('p:');
     expect(orphans.length).toBeGreaterThan(0);
     const client = open([moveAll], { autoStart: false });

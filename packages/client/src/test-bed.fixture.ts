@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import { z } from 'zod/mini';
 import { defineAction, defineDocumentAction } from './actions/define.js';
 import { createClient } from './client.js';
+import { defaultEnvironment } from './environment.js';
 import type { Client, ClientOptions, EnqueueRequest } from './model/client.js';
 import type { Channel, Locks, Presence } from './model/environment.js';
 import type { AnyAction, HandlerResult, OperationOf } from './model/handler.js';
@@ -64,14 +65,21 @@ export class TestPresence implements Presence {
   }
 }
 
+/** A turn of the event loop, not a time. */
+const { breathe } = defaultEnvironment();
+
 /** One store, one clock, and as many clients on them as a test opens. */
 export class TestBed {
-  readonly PouchDB: PouchConstructor = memoryPouch();
+  PouchDB: PouchConstructor;
   readonly clock = new ManualClock();
   readonly presence = new TestPresence();
   readonly clients: Client[] = [];
   /** Channels by name; `null` while news between tabs get lost. */
   channels: Map<string, Set<() => void>> | null = new Map();
+
+  constructor(PouchDB = memoryPouch()) {
+    this.PouchDB = PouchDB;
+  }
 
   open(options: Partial<ClientOptions> = {}): Client {
     const client = createClient({
@@ -147,14 +155,14 @@ export class TestBed {
     for (let turn = 0; turn < 5000; turn++) {
       if (await isSo()) return;
       this.clock.advance(stepMs);
-      await nextTask();
+      await breathe();
     }
     throw new Error('it never came to be so');
   }
 
   /** So many turns of the event loop that whatever could begin now has begun: before a test says that nothing did. */
   async rest(): Promise<void> {
-    for (let turn = 0; turn < 200; turn++) await nextTask();
+    for (let turn = 0; turn < 200; turn++) await breathe();
   }
 
   /** Killed clients are left alone: what they wait for never comes. */
@@ -220,18 +228,6 @@ export class TestBed {
       },
     };
   }
-}
-
-/** A turn of the event loop, not a time. */
-function nextTask(): Promise<void> {
-  return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(undefined);
-  });
 }
 
 /** Every tab runs at once, as in an engine without locks. */

@@ -1,6 +1,6 @@
 import type { Clock } from '@afield/client';
 import { captivePortalAnswer } from '@afield/devserver';
-import { endsLike, Rules, type ActiveRule, type Turn } from './rules.js';
+import { endsLike, Rules, switchboard, type ActiveRule, type Turn } from './rules.js';
 
 /** Which requests a rule is about; every part may be left out. */
 export interface FetchCondition extends Turn {
@@ -84,19 +84,9 @@ export function faultyFetch(
       if (clock === undefined) setTimeout(resolve, ms);
       else clock.setTimer(resolve, ms);
     });
-  return {
+  return Object.assign(switchboard(book), {
     requests,
-    get enabled() {
-      return book.enabled;
-    },
-    set enabled(enabled) {
-      book.enabled = enabled;
-    },
-    add: (rule) => book.add(rule),
-    clear: () => {
-      book.clear();
-    },
-    fetch: async (input, init) => {
+    fetch: async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
       const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
       signal?.throwIfAborted();
       const method = (init?.method ?? (input instanceof Request ? input.method : 'GET')).toUpperCase();
@@ -107,7 +97,7 @@ export function faultyFetch(
       if (taken.length === 0 || signal === undefined || signal === null) return answer;
       return unlessAborted(answer, signal);
     },
-  };
+  });
 }
 
 async function faulty(

@@ -1,5 +1,5 @@
 import type { Clock, PouchConstructor } from '@afield/client';
-import { endsLike, Rules, type Turn } from './rules.js';
+import { endsLike, Rules, switchboard, type Turn } from './rules.js';
 import { StoreFaults, type StoreFault } from './store-faults.js';
 import { watchedPouch, type WatchedCall } from './watched-pouch.js';
 
@@ -49,18 +49,8 @@ export function faultyStore(
   const book = new Rules<StoreRule>(rules);
   const happening = new StoreFaults(clock);
   const calls: SeenCall[] = [];
-  return {
+  return Object.assign(switchboard(book), {
     calls,
-    get enabled() {
-      return book.enabled;
-    },
-    set enabled(enabled) {
-      book.enabled = enabled;
-    },
-    add: (rule) => book.add(rule),
-    clear: () => {
-      book.clear();
-    },
     PouchDB: watchedPouch(real, {
       around: (call, run) => {
         let fault: StoreFault | undefined;
@@ -72,7 +62,7 @@ export function faultyStore(
         return result;
       },
     }),
-  };
+  });
 }
 
 function isAbout({ call: wanted, database, id }: StoreCondition, call: WatchedCall): boolean {

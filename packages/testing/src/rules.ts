@@ -68,6 +68,32 @@ export class Rules<Rule extends { readonly when?: Turn }> {
   }
 }
 
+/** The switchboard of a book of rules, as whoever uses it sees it. */
+export interface Switchboard<Rule> {
+  /** False: no rule acts and none counts. */
+  enabled: boolean;
+  /** Adds a rule; the answer takes it away again. */
+  add(rule: Rule): () => void;
+  /** Takes all rules away. */
+  clear(): void;
+}
+
+/** The switchboard of this book, without what is for the faulty thing itself. */
+export function switchboard<Rule extends { readonly when?: Turn }>(book: Rules<Rule>): Switchboard<Rule> {
+  return {
+    get enabled() {
+      return book.enabled;
+    },
+    set enabled(enabled) {
+      book.enabled = enabled;
+    },
+    add: (rule) => book.add(rule),
+    clear: () => {
+      book.clear();
+    },
+  };
+}
+
 /** Whether a text ends like a pattern in which `*` stands for any text. */
 export function endsLike(text: string, pattern: string): boolean {
   const parts = pattern.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'));

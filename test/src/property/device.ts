@@ -1,5 +1,15 @@
 import { createClient, type Client, type ClientOptions } from '@afield/client';
-import type { FakeChannels, FakeClock, FakeConnectivity, FakeLocks, MemoryStore, StoreCall } from '@afield/testing';
+import {
+  FakePresence,
+  FakeProcess,
+  InFlight,
+  type FakeChannels,
+  type FakeClock,
+  type FakeConnectivity,
+  type FakeLocks,
+  type MemoryStore,
+  type StoreCall,
+} from '@afield/testing';
 
 export interface DeviceParts {
   readonly clock: FakeClock;
@@ -21,68 +31,45 @@ export interface DeviceParts {
  */
 export class Device {
   readonly client: Client;
-  readonly #parts: DeviceParts;
-  readonly #timers = new Set<unknown>();
-  readonly #ends: (() => void)[] = [];
-  readonly #locks: ReturnType<FakeLocks['tab']>;
-  #alive = true;
+  readonly #process: FakeProcess;
   #calls = 0;
   #killAt = Infinity;
   #killWhenDone = false;
 
   constructor(parts: DeviceParts) {
-    this.#parts = parts;
-    this.#locks = parts.locks.tab();
-    const { clock, connectivity, channels, random, newId } = parts;
+    const { clock, connectivity, channels, random, newId, store } = parts;
+    const PouchDB = store.constructorFor((call, run) =>
+      this.#call(() => parts.storeCall(call, () => (this.alive ? run() : never()))),
+    );
+    const request: typeof fetch = (input, init = {}) => this.#call(() => parts.fetch(String(input), init));
+    this.#process = new FakeProcess({
+      clock,
+      connectivity,
+      channels,
+      locks: parts.locks.tab(),
+      // Nobody looks: kills of a page in the background are no stops (R16).
+      presence: new FakePresence(false),
+      inFlight: new InFlight(),
+      PouchDB,
+      fetch: request,
+      random,
+      newId,
+    });
+    // Past the watched store of the process: this one is killed at a call that a script names.
     this.client = createClient({
       ...parts.options,
-      PouchDB: parts.store.constructorFor((call, run) =>
-        this.#call(() => parts.storeCall(call, () => (this.#alive ? run() : never()))),
-      ),
-      environment: {
-        clock: {
-          wall: () => clock.wall(),
-          monotonic: () => clock.monotonic(),
-          setTimer: (run, delayMs) => this.#setTimer(run, delayMs),
-          clearTimer: (timer) => {
-            this.#timers.delete(timer);
-            clock.clearTimer(timer);
-          },
-        },
-        fetch: (input, init = {}) => this.#call(() => parts.fetch(String(input), init)),
-        locks: this.#locks,
-        connectivity: {
-          online: () => connectivity.online(),
-          subscribe: (changed) => {
-            const end = connectivity.subscribe(changed);
-            this.#ends.push(end);
-            return end;
-          },
-        },
-        channel: (name, news) => {
-          const channel = channels.open(name, () => {
-            if (this.#alive) news();
-          });
-          this.#ends.push(() => {
-            channel.close();
-          });
-          return channel;
-        },
-        breathe: () => Promise.resolve(),
-        random,
-        newId,
-        warn: () => undefined,
-      },
+      PouchDB,
+      environment: { ...this.#process.environment, fetch: request },
     });
   }
 
   get alive(): boolean {
-    return this.#alive;
+    return this.#process.alive;
   }
 
   /** Timers that it has set and that still wait. */
   get timers(): number {
-    return this.#timers.size;
+    return this.#process.timers;
   }
 
   /** Kills the process at one of its next calls: before the call is made, or when it is done and the answer is on its way. */
@@ -92,25 +79,11 @@ export class Device {
   }
 
   kill(): void {
-    this.#alive = false;
-    this.#locks.die();
-    for (const timer of this.#timers) this.#parts.clock.clearTimer(timer);
-    this.#timers.clear();
-    for (const end of this.#ends) end();
-  }
-
-  #setTimer(run: () => void, delayMs: number): unknown {
-    if (!this.#alive) return undefined;
-    const timer = this.#parts.clock.setTimer(() => {
-      this.#timers.delete(timer);
-      run();
-    }, delayMs);
-    this.#timers.add(timer);
-    return timer;
+    this.#process.kill();
   }
 
   async #call<Value>(run: () => Promise<Value>): Promise<Value> {
-    if (!this.#alive) return never();
+    if (!this.alive) return never();
     const number = (this.#calls += 1);
     if (number === this.#killAt && !this.#killWhenDone) this.kill();
     if (!this.alive) return never();

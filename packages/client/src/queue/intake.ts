@@ -65,11 +65,10 @@ export class Intake {
     return queue.appendPlan({ ...made, plan: named }, request, subjects);
   }
 
-  #named({
-    key,
-    target,
-    lane,
-  }: EnqueueRequest | PlanRequest): Pick<Header, 'id' | 'key' | 'target' | 'payload' | 'queuedAt'> & {
+  #named({ key, target, lane }: EnqueueRequest | PlanRequest): Pick<
+    Header,
+    'id' | 'key' | 'target' | 'payload' | 'queuedAt'
+  > & {
     lane: string | undefined;
   } {
     const { newId, payloadOf, clock } = this.#parts;
