@@ -445,6 +445,8 @@ describe('control by a person', () => {
       await bed.settled(client, bulkOperationId);
       const both = await Promise.all([client.retryFailed(), client.retryFailed()]);
       expect(both.map(({ queued }) => queued)).toEqual([1, 0]);
+      // The second one came after the first: it made nothing that would have to be withdrawn.
+      expect(await bed.list(client)).toHaveLength(2);
     });
   });
 
