@@ -161,6 +161,33 @@ describe('the session', () => {
     expect(await plain.signIn()).toEqual({ headers: {}, cookies: true, version: 0 });
   });
 
+  it.each<[Credentials, { headers: Record<string, string>; cookies: boolean }]>([
+    [{ type: 'cookie' }, { headers: {}, cookies: true }],
+    [
+      { type: 'bearer', token: 'one' },
+      { headers: { authorization: 'Bearer one' }, cookies: false },
+    ],
+    [
+      { type: 'basic', username: 'amber', password: 'pw' },
+      { headers: { authorization: `Basic ${btoa('amber:pw')}` }, cookies: false },
+    ],
+    [
+      { type: 'header', name: 'X-Auth-CouchDB-Token', value: 'one' },
+      { headers: { 'X-Auth-CouchDB-Token': 'one' }, cookies: false },
+    ],
+  ])('R12 carries credentials of each kind: %j', async (given, carried) => {
+    session.isReady();
+    await answer(given);
+    expect(await session.signIn()).toMatchObject(carried);
+  });
+
+  it('R12 a proxy’s header that cannot be sent is not taken for credentials, and is in no message', async () => {
+    session.isReady();
+    await answer({ type: 'header', name: 'X-One', value: 'secret\nX-Two: 2' });
+    expect(session.isRefused).toBe(true);
+    expect(warnings.join()).not.toContain('secret');
+  });
+
   it('basic credentials may hold any letters', async () => {
     session.isReady();
     await answer({ type: 'basic', username: 'zoë', password: 'ключ' });
