@@ -8,11 +8,13 @@ export { judgeWrite, readRows, type JudgedRead, type JudgedWrite } from './run/b
 export {
   AfieldError,
   ClientClosedError,
+  IdempotencyConflictError,
   InvalidRequestError,
   RetryableError,
   StoreTooNewError,
   type ErrorClass,
   type ErrorSummary,
+  type KeyConflict,
   type RequestIssue,
 } from './model/errors.js';
 export type { Doc, Json } from './model/json.js';
@@ -55,6 +57,8 @@ export type {
   RefusedRow,
   ServerAccess,
 } from './model/handler.js';
+export type { DocumentEvent, EventKind, PublishAnswer, PublishContext, Publisher } from './model/event.js';
+export type { QuarantineDecision, QuarantineEntry, QuarantineKind } from './model/quarantine.js';
 export type { AnyPlan, DocumentReader, Plan, PlanContext } from './model/plan.js';
 export type { Failure, FailureCode } from './model/failure.js';
 export type { Channel, Clock, Connectivity, Environment, Locks, Presence } from './model/environment.js';

@@ -49,6 +49,38 @@ function place(issue: RequestIssue): string {
   return `operation ${String(issue.index)}${issue.field === '' ? '' : `, field ${issue.field}`}: `;
 }
 
+/** A key that was used before, with other content (O4). */
+export interface KeyConflict {
+  /** Place of the operation in the request, from 0; -1 for the key of the bulk operation. */
+  readonly index: number;
+  readonly key: string;
+  /** The bulk operation that has used the key first. */
+  readonly bulkOperationId: string;
+  /** Where both versions are kept. */
+  readonly quarantineId: string;
+}
+
+/**
+ * The same key was queued before with other content. The whole request was refused; both versions are in quarantine until
+ * a person decides. Shows the first 20 conflicts and the count of all.
+ */
+export class IdempotencyConflictError extends AfieldError {
+  readonly conflicts: readonly KeyConflict[];
+  constructor(
+    conflicts: readonly KeyConflict[],
+    readonly conflictCount: number = conflicts.length,
+  ) {
+    const where =
+      conflicts[0] === undefined || conflicts[0].index < 0 ? 'the request' : `operation ${String(conflicts[0].index)}`;
+    const more = conflictCount > 1 ? ` (and ${String(conflictCount - 1)} more)` : '';
+    super(
+      'idempotency_conflict',
+      `The key of ${where} was used before with other content${more}. Nothing was queued; both versions are in quarantine.`,
+    );
+    this.conflicts = conflicts.slice(0, 20);
+  }
+}
+
 /** The client was closed; open a new one. */
 export class ClientClosedError extends AfieldError {
   constructor() {

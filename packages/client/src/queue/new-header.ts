@@ -5,7 +5,7 @@ import { storedVersion, type Header, type StoredOperation } from './stored.js';
 export function newHeader(
   given: { readonly lane: string | null | undefined } & Pick<Header, 'id' | 'key' | 'parts' | 'payload' | 'queuedAt'> &
     Pick<EnqueueRequest, 'target'> &
-    Partial<Pick<Header, 'rate' | 'retries' | 'continues' | 'plan'>>,
+    Partial<Pick<Header, 'rate' | 'retries' | 'continues' | 'plan' | 'derived'>>,
   operations: readonly StoredOperation[],
 ): Omit<Header, '_id' | '_rev' | 'subjects'> {
   const { lane, ...rest } = given;

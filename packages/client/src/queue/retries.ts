@@ -5,6 +5,7 @@ import { AfieldError } from '../model/errors.js';
 import { endStates, type NotDoneOperation, type Target } from '../model/states.js';
 import type { Failures } from './failures.js';
 import { newHeader } from './new-header.js';
+import { derivedFrom, derivedKey, keyOf, storedKey } from './keys.js';
 import type { Queue } from './queue.js';
 import { changesOf, type Reports } from './reports.js';
 import {
@@ -134,7 +135,7 @@ export class Retries {
     const id = this.#newId();
     const payload = this.#payloadOf(id);
     const given = { id, key: derivedKey(key), target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
-    const made = newHeader({ ...given, lane, continues: header.id }, []);
+    const made = newHeader({ ...given, lane, continues: header.id, derived: true }, []);
     const anew = await this.#queue.appendHeader({ ...made, subjects });
     if (!(await this.settle(anew))) return undefined;
     return { bulkOperationId: id, sequence: sequenceOf(anew._id), key: anew.key, total: 0 };
@@ -308,7 +309,7 @@ export class Retries {
           index,
           operation: {
             ...operation,
-            k: operation.k ?? `${header.key}:${String(index)}`,
+            ...storedKey(keyOf(header, operation, index)),
             ...(row?.s === 'intent' ? { w } : {}),
           },
         },
@@ -327,26 +328,20 @@ const storedContent = z.object({ id: z.optional(z.unknown()), content: z.optiona
 
 /** The operation of a failure, as it is queued anew: its key is derived from the old one (R19). */
 function retriedOperation({ failure, edited }: Retried): { action: string; operation: StoredOperation } {
-  const key = derivedKey(failure.key ?? failure._id);
+  const key = storedKey(derivedFrom({ key: failure.key ?? failure._id, origin: failure.origin ?? 'o' }));
   if (edited !== undefined) {
     const { action, operation } = edited;
-    return { action, operation: { ...operation, k: operation.k ?? key, f: failure._id } };
+    return { action, operation: { ...key, ...operation, f: failure._id } };
   }
   const { id, content } = storedContent.parse(JSON.parse(failure.operation ?? '{}'));
   return {
     action: failure.action ?? '',
-    operation: { ...(id === undefined ? {} : { i: id }), k: key, c: content, f: failure._id },
+    operation: { ...(id === undefined ? {} : { i: id }), ...key, c: content, f: failure._id },
   };
 }
 
 function alreadyRetried({ id }: Header, continuedBy: string): AfieldError {
   return new AfieldError('already_retried', `The rest of ${id} was queued anew as ${continuedBy}.`);
-}
-
-/** `key`, `key~1`, `key~2` … */
-export function derivedKey(key: string): string {
-  const [, base = key, number = '0'] = /^(.*)~(\d+)$/s.exec(key) ?? [];
-  return `${base}~${String(Number(number) + 1)}`;
 }
 
 function partsOf(entries: readonly { action: string }[]): { action: string; count: number }[] {

@@ -76,6 +76,10 @@ export const headerDoc = z.object({
   stops: z.optional(z.number()),
   /** The operation that runs alone now (R16). */
   alone: z.optional(z.number()),
+  /** Events of operations before the cursor. */
+  events: z.optional(z.number()),
+  /** Its key was not given but derived from another one's (see `keyOf`). */
+  derived: z.optional(z.boolean()),
 });
 export type Header = z.infer<typeof headerDoc>;
 
@@ -98,15 +102,17 @@ export const payloadSize = 100;
 export const digestDoc = z.object({ _id: z.string(), v: version, hashes: z.string() });
 
 /**
- * An operation as it is stored: `i` its id as it came, `k` its own key, `c` its content; when it took over a failure,
- * `f` the failure's name; when an earlier bulk operation tried to write it, `w` its intent there.
+ * An operation as it is stored: `i` its id as it came, `k` its own key, `o` where that key comes from (see `keyOf`; without
+ * it the caller gave it), `c` its content; when it took over a failure, `f` the failure's name; when an earlier bulk
+ * operation tried to write it, `w` its intent there.
  */
 const storedOperation = z.object({
   i: z.optional(z.unknown()),
   k: z.optional(z.string()),
+  o: z.optional(z.string()),
   c: z.unknown(),
   f: z.optional(z.string()),
-  w: z.optional(z.object({ b: z.optional(z.string()), t: z.optional(z.string()) })),
+  w: z.optional(z.object({ b: z.optional(z.string()), t: z.optional(z.string()), a: z.optional(z.number()) })),
 });
 export const storedOperations = z.array(storedOperation);
 export type StoredOperation = z.infer<typeof storedOperation>;
@@ -114,14 +120,19 @@ export type StoredOperation = z.infer<typeof storedOperation>;
 /**
  * What is known of one operation of a batch:
  * `open` nothing was tried, or it surely was not written; `intent` a write was tried on the revision `b`, its outcome
- * is not known; the others are outcomes, `r` being the revision that the operation wrote or found. `t` is the document's
- * type at the intent; `k` counts the stops of the process while it ran alone (R16).
+ * is not known; the others are outcomes, `r` being the revision that the operation wrote or found. `k` counts the stops of
+ * the process while it ran alone (R16). What its event is made of: `t` the document's type; `a` the time, chosen at the
+ * intent (a row without it has no event); `p` the place of the document's previous event; `e` kind and document of the event
+ * of an action that handles batches as a whole.
  */
 export const rowState = z.object({
   s: z.enum(['open', 'intent', 'applied', 'already-applied', 'failed']),
   b: z.optional(z.string()),
   r: z.optional(z.string()),
   t: z.optional(z.string()),
+  a: z.optional(z.number()),
+  p: z.optional(z.tuple([z.number(), z.number()])),
+  e: z.optional(z.tuple([z.enum(['new', 'updated', 'deleted']), z.string()])),
   k: z.optional(z.number()),
 });
 export const rowStates = z.array(rowState);
@@ -153,6 +164,8 @@ export const failureDoc = z.object({
   bulkOperationId: z.nullable(z.string()),
   index: z.nullable(z.number()),
   key: z.nullable(z.string()),
+  /** Where its key comes from (see `keyOf`). */
+  origin: z.optional(z.string()),
   id: z.nullable(z.string()),
   action: z.nullable(z.string()),
   code: z.string(),

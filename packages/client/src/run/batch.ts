@@ -1,3 +1,4 @@
+import { keyOf } from '../queue/keys.js';
 import type { Header, StoredOperation } from '../queue/stored.js';
 
 /** Up to a hundred consecutive operations of one action. */
@@ -11,6 +12,8 @@ export interface BatchOperation {
   /** Place in its bulk operation. */
   readonly index: number;
   readonly key: string;
+  /** Where its key comes from (see `keyOf`). */
+  readonly origin?: string;
   /** As it came: it may be no id at all. */
   readonly id: unknown;
   readonly content: unknown;
@@ -28,7 +31,7 @@ export function partAt(header: Pick<Header, 'parts'>, index: number): { action: 
 
 /** Cuts a batch from these operations: it ends before a second operation on a document that it already has (R10). */
 export function batchOf(
-  header: Pick<Header, 'key'>,
+  header: Pick<Header, 'key' | 'derived'>,
   action: string,
   from: number,
   stored: readonly StoredOperation[],
@@ -43,7 +46,7 @@ export function batchOf(
       seen.add(id);
     }
     const index = from + operations.length;
-    operations.push({ index, key: operation.k ?? `${header.key}:${String(index)}`, id, content: operation.c });
+    operations.push({ index, ...keyOf(header, operation, index), id, content: operation.c });
   }
   return { from, action, operations };
 }

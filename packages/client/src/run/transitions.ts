@@ -128,6 +128,7 @@ export function failureOf(
     bulkOperationId: header.id,
     index,
     key: operation?.key ?? null,
+    ...(operation?.origin === undefined ? {} : { origin: operation.origin }),
     id: typeof operation?.id === 'string' && operation.id !== '' ? operation.id : null,
     action: batch.action,
     code: failure.code,

@@ -2,6 +2,7 @@ import type { Clock } from '../model/environment.js';
 import type { RevisionRead } from '../model/pouch.js';
 import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
+import { keyOf } from '../queue/keys.js';
 import type { Queue } from '../queue/queue.js';
 import { changesOf, type ReportChange, type Reports } from '../queue/reports.js';
 import {
@@ -199,13 +200,15 @@ export class Refusals {
   async #operationOf({
     header,
     index,
-  }: Writer): Promise<Pick<StoredFailure, '_id' | 'bulkOperationId' | 'index' | 'key' | 'action' | 'operation'>> {
+  }: Writer): Promise<
+    Pick<StoredFailure, '_id' | 'bulkOperationId' | 'index' | 'key' | 'origin' | 'action' | 'operation'>
+  > {
     const [operation] = await this.#queue.operations(header, index, 1);
     return {
       _id: failureId(sequenceOf(header._id), index),
       bulkOperationId: header.id,
       index,
-      key: operation?.k ?? `${header.key}:${String(index)}`,
+      ...keyOf(header, operation, index),
       action: partAt(header, index).action,
       operation: JSON.stringify({ id: operation?.i, content: operation?.c }),
     };

@@ -1,0 +1,30 @@
+/**
+ * A conflicting duplicate, with both versions of it (O4, O5, O6):
+ * `operation`, `bulk-operation`: the same key was queued again with other content;
+ * `create`: the document was there already, with other content;
+ * `event`: the place where events go has this id already, with other content.
+ */
+export type QuarantineKind = 'operation' | 'bulk-operation' | 'create' | 'event';
+
+/** What a person can do with an entry: leave the first as it is, let the second count too, or drop the entry. */
+export type QuarantineDecision = 'keep-first' | 'take-second' | 'discard';
+
+export interface QuarantineEntry {
+  /** Names this entry on this device, for `resolveQuarantined`. */
+  readonly quarantineId: string;
+  readonly kind: QuarantineKind;
+  /** The key that both have; for `event` the mutation's key. */
+  readonly key: string;
+  /** The bulk operation that holds the first version; undefined for a document that came from elsewhere. */
+  readonly bulkOperationId: string | undefined;
+  /** What counts now: the operation that was queued first, the document as it was found, the event as it is stored. */
+  readonly first: unknown;
+  /** What was refused. */
+  readonly second: unknown;
+  /** Milliseconds since 1970, on the wall clock. */
+  readonly at: number;
+  /** What a person has decided; undefined while it is open. */
+  readonly resolution:
+    | { readonly decision: QuarantineDecision; readonly at: number; readonly bulkOperationId: string | undefined }
+    | undefined;
+}

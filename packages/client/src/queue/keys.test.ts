@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { derivedFrom, eventIdOf, keyOf, storedKey } from './keys.js';
+
+const header = { key: 'bulk' };
+
+describe('the key of a mutation', () => {
+  it('O1 is the one that the caller gave, else the one of the bulk operation with the index', () => {
+    expect(keyOf(header, { k: 'mine' }, 3)).toEqual({ key: 'mine', origin: 'o' });
+    expect(keyOf(header, {}, 3)).toEqual({ key: 'bulk:3', origin: 'b' });
+  });
+
+  it('O1 gives two mutations two events, however their keys are written', () => {
+    const given = [
+      keyOf(header, { k: 'bulk:3' }, 0),
+      keyOf(header, {}, 3),
+      derivedFrom(keyOf(header, { k: 'bulk:3' }, 0)),
+      derivedFrom(keyOf(header, {}, 3)),
+      keyOf(header, { k: 'bulk:3~1' }, 0),
+      keyOf({ key: 'bulk', derived: true }, {}, 3),
+    ];
+    expect(new Set(given.map((key) => eventIdOf('store', key))).size).toBe(given.length);
+  });
+
+  it('O1 collides on no other device', () => {
+    const key = keyOf(header, { k: 'mine' }, 0);
+    expect(eventIdOf('one', key)).not.toBe(eventIdOf('other', key));
+  });
+
+  it('R19 is derived anew with each retry, and keeps where it came from', () => {
+    const first = derivedFrom({ key: 'mine', origin: 'o' });
+    expect(first).toEqual({ key: 'mine~1', origin: 'o~' });
+    expect(derivedFrom(first)).toEqual({ key: 'mine~2', origin: 'o~' });
+    expect(keyOf(header, storedKey(first), 0)).toEqual(first);
+  });
+});

@@ -1,0 +1,43 @@
+import type { Header, StoredOperation } from './stored.js';
+
+/**
+ * The idempotency key of a mutation (O1), and where it comes from: `o` the caller gave it for the operation, `b` it is the
+ * bulk operation's with the index; a `~` behind it: a retry derived it from another one; `q` a person took it out of
+ * quarantine. Two mutations never have both the same.
+ */
+export interface MutationKey {
+  readonly key: string;
+  readonly origin: string;
+}
+
+/** The key of an operation of this bulk operation. */
+export function keyOf(
+  header: Pick<Header, 'key' | 'derived'>,
+  operation: Pick<StoredOperation, 'k' | 'o'> | undefined,
+  index: number,
+): MutationKey {
+  const { k, o } = operation ?? {};
+  if (k !== undefined) return { key: k, origin: o ?? 'o' };
+  return { key: `${header.key}:${String(index)}`, origin: header.derived === true ? 'b~' : 'b' };
+}
+
+/** The id of a mutation's event: two devices that use the same key do not collide (O1). */
+export function eventIdOf(storeId: string, { key, origin }: MutationKey): string {
+  return `${storeId}:${origin}:${key}`;
+}
+
+/** What a retry of this mutation is known by (R19). */
+export function derivedFrom({ key, origin }: MutationKey): MutationKey {
+  return { key: derivedKey(key), origin: origin.endsWith('~') ? origin : `${origin}~` };
+}
+
+/** `key`, `key~1`, `key~2` … */
+export function derivedKey(key: string): string {
+  const [, base = key, number = '0'] = /^(.*)~(\d+)$/s.exec(key) ?? [];
+  return `${base}~${String(Number(number) + 1)}`;
+}
+
+/** A key that was not given by the caller, as an operation keeps it. */
+export function storedKey({ key, origin }: MutationKey): Pick<StoredOperation, 'k' | 'o'> {
+  return origin === 'o' ? { k: key } : { k: key, o: origin };
+}
