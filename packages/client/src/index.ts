@@ -1,6 +1,8 @@
 export { createClient } from './client.js';
 export { defineDocumentAction, defineAction } from './actions/define.js';
 export { definePlan } from './actions/plan.js';
+export { createAction, type CreateOperation } from './actions/create.js';
+export { updateAction, type UpdateOperation } from './actions/update.js';
 export { deleteAction } from './actions/delete.js';
 export { sameJson } from './model/same-json.js';
 export { rampOfR2 } from './retry/ramp.js';

@@ -20,6 +20,13 @@ describe('what an app hands in', () => {
     expect(opening({ actions: [action] })).toThrow(what);
   });
 
+  it.each(['create', 'update', 'delete'])(
+    'S9 an action of the app cannot take the name of the built-in `%s`',
+    (name) => {
+      expect(opening({ actions: [{ ...setColour, name }] })).toThrow(`the action "${name}" is defined twice`);
+    },
+  );
+
   it('S9 an address that names no database is refused', () => {
     expect(opening({ server: 'http://127.0.0.1:5984/' })).toThrow('names no database');
     expect(opening({ server: 'http://127.0.0.1:5984/records', results: 'http://127.0.0.1:5984' })).toThrow('`results`');

@@ -1,9 +1,13 @@
+import { createAction } from './actions/create.js';
 import { deleteAction } from './actions/delete.js';
+import { updateAction } from './actions/update.js';
 import type { ClientOptions } from './model/client.js';
 import { AfieldError } from './model/errors.js';
 import type { AnyAction, BatchAction, DocumentAction } from './model/handler.js';
 import type { AnyPlan } from './model/plan.js';
 
+/** What every client knows without being told. */
+const builtIn: readonly AnyAction[] = [createAction, updateAction, deleteAction];
 /** Smaller requests would be nothing but overhead. */
 const leastRequestBytes = 1000;
 
@@ -64,9 +68,9 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   return options;
 }
 
-/** The actions by their names, `delete` among them. */
+/** The actions by their names, the built-in ones among them. */
 export function actionsByName(actions: readonly AnyAction[]): ReadonlyMap<string, AnyAction> {
-  const byName = new Map<string, AnyAction>([[deleteAction.name, deleteAction]]);
+  const byName = new Map<string, AnyAction>(builtIn.map((action) => [action.name, action]));
   for (const action of actions) {
     checkAction(action);
     if (byName.has(action.name)) throw wrong(`the action "${action.name}" is defined twice`);
@@ -138,8 +142,8 @@ function checkAction(action: AnyAction): void {
     if (fields.has(field)) continue;
     throw wrong(`the action "${name}" has the unknown field \`${field}\` (it may have ${[...fields].join(', ')})`);
   }
-  if (!['failed', 'applied', undefined].includes(given['missing'] as string | undefined)) {
-    throw wrong(`\`missing\` of the action "${name}" must be "failed" or "applied"`);
+  if (!['failed', 'applied', 'create', undefined].includes(given['missing'] as string | undefined)) {
+    throw wrong(`\`missing\` of the action "${name}" must be "failed", "applied" or "create"`);
   }
   if (given['runsAt'] !== undefined && (given['runsAt'] !== 'server' || !isBatch)) {
     throw wrong(`\`runsAt\` of the action "${name}" can only be "server", and only in an action that has \`run\``);

@@ -58,12 +58,22 @@ export interface DocumentAction<Content = unknown> extends OwnErrors {
   readonly operation: StandardSchemaV1<unknown, Content>;
   /** Whether the document is already as the operation wants it. Pure. */
   isApplied(doc: Doc, operation: Content): boolean;
-  /** A failure when the operation must not be applied to this document, else undefined. Pure. */
+  /**
+   * A failure when the operation must not be applied to this document, else undefined. Not asked where there is no
+   * document. Pure.
+   */
   guard?(doc: Doc, operation: Content): Failure | undefined;
-  /** The document as it should be; never changes `doc`. Pure. */
+  /**
+   * The document as it should be; never changes `doc`. With `missing: 'create'` a document that is not there comes as
+   * one with nothing but its `_id` (and the `_rev` of its deletion). Pure.
+   */
   apply(doc: Doc, operation: Content): Doc;
-  /** What it means that there is no live document: `failed` with the code `missing` (default), or `applied`. */
-  readonly missing?: 'failed' | 'applied';
+  /**
+   * What it means that there is no live document: `failed` with the code `missing` (default), `applied`, or `create`: the
+   * action makes it. A document that was deleted after a write that got no answer is not made a second time: unless its
+   * history shows that the write was done (`applied`) or was not, the operation fails with `missing` (R3).
+   */
+  readonly missing?: 'failed' | 'applied' | 'create';
   /**
    * Asked about a row that the target refused, where the table says that it failed for good. Undefined: so it did. Pure.
    * Not asked about what the push of local documents meets.

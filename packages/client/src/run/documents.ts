@@ -17,12 +17,16 @@ import { gravest, rowError } from './row-errors.js';
 /** What one attempt brought: the rows as they are now, new failures, and why the batch must run again, if it must. */
 export interface AttemptResult {
   readonly rows: readonly RowState[];
-  readonly failures: readonly {
-    readonly index: number;
-    readonly failure: Failure;
-    readonly mayHaveBeenApplied: boolean;
-  }[];
+  readonly failures: readonly AttemptFailure[];
   readonly error?: unknown;
+}
+
+export interface AttemptFailure {
+  readonly index: number;
+  readonly failure: Failure;
+  readonly mayHaveBeenApplied: boolean;
+  /** With the code `conflicting_content`: the document as it was found, for the quarantine (O5). */
+  readonly conflict?: Doc;
 }
 
 export interface Guards {
@@ -85,7 +89,7 @@ class DocumentAttempt {
   readonly #store: DocumentStore;
   readonly #before: readonly RowState[];
   readonly #rows: RowState[];
-  readonly #failures: { index: number; failure: Failure; mayHaveBeenApplied: boolean }[] = [];
+  readonly #failures: AttemptFailure[] = [];
   readonly #writes = new Map<string, { item: Item; doc: Doc }>();
 
   constructor(batch: Batch, before: readonly RowState[], action: DocumentAction, store: DocumentStore) {
@@ -150,10 +154,10 @@ class DocumentAttempt {
       return this.result();
     }
     const wasOpen = new Set<string>();
-    for (const [id, { item }] of this.#writes) {
+    for (const [id, { item, doc }] of this.#writes) {
       if (this.#rows[item.place]?.s === 'intent') continue;
       wasOpen.add(id);
-      const type = typeOf(item.row.doc);
+      const type = typeOf(item.row.doc ?? doc);
       this.#rows[item.place] = {
         s: 'intent',
         ...(item.row.rev === undefined ? {} : { b: item.row.rev }),
@@ -222,17 +226,14 @@ class DocumentAttempt {
   }
 
   #plan(item: Item): void {
-    const { doc, rev } = item.row;
+    const { doc: found, rev } = item.row;
     const { content } = item.operation;
-    if (doc === undefined) {
-      this.#fail(item.place, item.operation, { code: 'missing', reason: 'The document is not there.' }, item.uncertain);
-      return;
-    }
-    const failure = called(this.#action, () => guardOf(this.#action, doc, content));
+    const failure = found === undefined ? this.#absence(item) : this.#guard(found, item.operation);
     if (failure !== undefined) {
-      this.#fail(item.place, item.operation, failure, item.uncertain);
+      this.#fail(item.place, item.operation, failure, item.uncertain, found);
       return;
     }
+    const doc: Doc = found ?? { _id: item.id, ...(rev === undefined ? {} : { _rev: rev }) };
     const next: Doc = {
       ...called(this.#action, () => appliedTo(this.#action, doc, content)),
       _id: item.id,
@@ -241,6 +242,18 @@ class DocumentAttempt {
     const wrong = documentFailure(next);
     if (wrong === undefined) this.#writes.set(item.id, { item, doc: next });
     else this.#fail(item.place, item.operation, wrong, item.uncertain);
+  }
+
+  #guard(doc: Doc, { content }: BatchOperation): Failure | undefined {
+    return called(this.#action, () => guardOf(this.#action, doc, content));
+  }
+
+  /** What has failed because there is no live document; undefined: the action makes one. */
+  #absence({ uncertain }: Item): Failure | undefined {
+    if (this.#action.missing !== 'create') return { code: 'missing', reason: 'The document is not there.' };
+    // Someone has deleted it since, and it may have been ours: it must not come back.
+    if (!uncertain) return undefined;
+    return { code: 'missing', reason: 'The document was deleted. Perhaps it had been created before.' };
   }
 
   #judge(answer: WriteAnswer, wasOpen: ReadonlySet<string>): AttemptResult {
@@ -282,8 +295,9 @@ class DocumentAttempt {
     if (write !== undefined) this.#rows[write.item.place] = { s: 'open' };
   }
 
-  #fail(place: number, operation: BatchOperation, failure: Failure, mayHaveBeenApplied: boolean): void {
+  #fail(place: number, operation: BatchOperation, failure: Failure, mayHaveBeenApplied: boolean, found?: Doc): void {
     this.#rows[place] = { s: 'failed' };
-    this.#failures.push({ index: operation.index, failure, mayHaveBeenApplied });
+    const conflict = failure.code === 'conflicting_content' && found !== undefined ? { conflict: found } : {};
+    this.#failures.push({ index: operation.index, failure, mayHaveBeenApplied, ...conflict });
   }
 }

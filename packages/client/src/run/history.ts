@@ -6,7 +6,7 @@ export interface HistoryQuestion {
   readonly id: string;
   /** The revision that the document has now. */
   readonly rev: string | undefined;
-  /** The revision on which a write was tried. */
+  /** The revision on which a write was tried; undefined when there never was such a document. */
   readonly base: string | undefined;
   /** Whether a revision is as our write would have made it. */
   isOwn(doc: Doc): boolean;
@@ -37,7 +37,9 @@ export async function findOwnRevisions(
     const ancestors = present.get(id) ?? [];
     const end = base === undefined ? -1 : ancestors.indexOf(base);
     const revs = end < 0 ? ancestors.filter((rev) => generationOf(rev) > generationOf(base)) : ancestors.slice(0, end);
-    between.set(id, { revs, reachesBase: end >= 0 });
+    // Before the base of a document that never was comes nothing: its history begins with the first revision.
+    const reachesBase = base === undefined ? generationOf(ancestors.at(-1)) === 1 : end >= 0;
+    between.set(id, { revs, reachesBase });
     for (const rev of revs) wanted.push({ id, rev });
   }
 
