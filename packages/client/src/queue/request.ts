@@ -158,11 +158,11 @@ export async function validated(
   }
 }
 
-/** Schemas without texts (zod/mini) say no more than "Invalid input": what they know beside it is said too. */
+/** Schemas without texts (zod/mini) say no more than "Invalid input": what they know beside it is said too, if anything. */
 export function saidBy(issue: StandardSchemaV1.Issue): string {
   const { code, expected, keys } = issue as { code?: unknown; expected?: unknown; keys?: unknown };
   const known = [
-    typeof code === 'string' ? code.replace(/_/g, ' ') : undefined,
+    typeof code === 'string' && code !== 'custom' ? code.replace(/_/g, ' ') : undefined,
     typeof expected === 'string' ? `expected ${expected}` : undefined,
     Array.isArray(keys) ? `keys ${keys.join(', ')}` : undefined,
   ].filter((one) => one !== undefined);
