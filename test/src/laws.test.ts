@@ -1,4 +1,4 @@
-import { deleteAction, type AnyAction, type Json } from '@afield/client';
+import { createAction, deleteAction, updateAction, type AnyAction, type Json } from '@afield/client';
 import { deleteUser, setContact, setParent } from '@afield/contacts';
 import { actionLaws, MemoryServer, type ActionWorld, type BatchSample } from '@afield/testing';
 import fc from 'fast-check';
@@ -66,6 +66,19 @@ function changing(name: 'parent' | 'contact'): fc.Arbitrary<object> {
   );
 }
 
+/** What `create` and `update` take: no key `__proto__`, which is refused before anything is queued. */
+const fields = fc
+  .dictionary(
+    fc.oneof(fc.constantFrom('parent', 'contact', 'note', 'constructor', 'toString'), field),
+    fc.oneof(value, fc.jsonValue({ maxDepth: 2 }), fc.constant(null)),
+    { maxKeys: 3 },
+  )
+  .filter((all) => !JSON.stringify(all).includes('"__proto__"'));
+const patching = fc.record(
+  { patch: fields, expected: fc.dictionary(fc.constantFrom('parent', 'contact', 'note'), value, { maxKeys: 1 }) },
+  { requiredKeys: ['patch'] },
+);
+
 const userId = fc.constantFrom('amber', 'basil', 'café', 'a/b', '__proto__').map((name) => `org.couchdb.user:${name}`);
 const facilities = fc.option(fc.oneof(fc.constantFrom('a1', 'a2'), fc.subarray(['a1', 'a2', 'constructor'])));
 
@@ -105,6 +118,8 @@ describe('the laws of actions', () => {
   }, 30_000);
 
   it.each<readonly [string, AnyAction, fc.Arbitrary<object>]>([
+    ['create', createAction, fc.record({ doc: fields })],
+    ['update', updateAction, patching],
     ['delete', deleteAction, fc.constant({})],
     ['set-parent', setParent, changing('parent')],
     ['set-contact', setContact, changing('contact')],

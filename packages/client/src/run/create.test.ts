@@ -244,6 +244,24 @@ describe('an attempt at documents that are not there', () => {
     expect(states(await attempt({ b: { doc: person } }, { rows: same.rows }))).toEqual(['already-applied']);
   });
 
+  it('R8 it is written on the deletion that was read: on a later one only after another look', async () => {
+    await put({ _id: 'a', type: 'before' });
+    await put({ _id: 'a', _deleted: true });
+    const store: DocumentStore = {
+      ...blind,
+      write: async (docs) => {
+        await put({ _id: 'a', type: 'between' });
+        await put({ _id: 'a', _deleted: true });
+        return db.write(docs);
+      },
+    };
+    const first = await attempt({ a: { doc: person } }, { store });
+    expect(first.error).toMatchObject({ class: 'conflict' });
+    expect(first.rows).toEqual([{ s: 'open' }]);
+    const second = await attempt({ a: { doc: person } }, { rows: first.rows });
+    expect(second.rows).toEqual([{ s: 'applied', r: expect.stringMatching(/^5-/) as string }]);
+  });
+
   it('S8 what is nested too deep fails by its name, whatever is there', async () => {
     const deep = (inner: unknown): unknown =>
       Array.from({ length: 3000 }).reduce<unknown>((value) => ({ a: value }), inner);

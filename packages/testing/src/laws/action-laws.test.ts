@@ -76,6 +76,20 @@ describe('actionLaws', () => {
     );
   });
 
+  it('S8 are kept by an action that makes what is missing, also of what was deleted', async () => {
+    const gone = { _id: 'gone', _deleted: true };
+    const operations = ['gone', 'nowhere', 'a'].map((id) => ({ id, to: 'blue' }));
+    const making = { ...setColour, missing: 'create' } as const;
+    await actionLaws(making, [{ docs: [gone, { _id: 'a' }], operations }]);
+    const forgetful = { ...making, apply: ({ _id }: Doc, { to }: Colour) => ({ _id, colour: to }) };
+    await expect(actionLaws(forgetful, [{ docs: [gone], operations: operations.slice(0, 2) }])).resolves.toBe(
+      undefined,
+    );
+    await expect(actionLaws(forgetful, [{ docs: [gone, { _id: 'a' }], operations }])).rejects.toMatchObject({
+      law: 'keeps-the-rest',
+    });
+  });
+
   it('R9 are kept by an action that needs two attempts, and has a failure in the first one', async () => {
     const colour = batchAction((doc, { to }) => (isColoured(doc, { to }) ? undefined : { ...doc, colour: to }));
     if (colour.kind === 'document') throw new TypeError('not an action of batches');

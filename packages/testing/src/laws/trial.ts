@@ -1,6 +1,8 @@
 import {
+  createAction,
   createClient,
   deleteAction,
+  updateAction,
   type AnyAction,
   type AuthOptions,
   type BulkOperationStatus,
@@ -48,6 +50,8 @@ export const unknownField = 'afield_law_unknown';
 export const unknownValue = { kept: ['as', { it: 'is' }], constructor: 'plain', none: null };
 export const attachmentName = 'afield-law.txt';
 
+/** What the client knows by itself, and does not take a second time. */
+const builtIn: readonly AnyAction[] = [createAction, updateAction, deleteAction];
 const databaseName = 'records';
 const lostAnswer = { name: 'UnknownError', domException: true };
 const endStates = new Set(['done', 'done-with-failures', 'failed', 'cancelled']);
@@ -72,7 +76,7 @@ export class Trial {
       name: databaseName,
       PouchDB,
       environment,
-      actions: action === deleteAction ? [] : [this.#watched(action)],
+      actions: builtIn.includes(action) ? [] : [this.#watched(action)],
       jitter: 0,
       replication: false,
       ...(world.server === undefined ? {} : { server: world.server }),
