@@ -18,10 +18,15 @@ describe('the examples of the README', () => {
 
   const actionIn = async (text: string): Promise<AnyAction> => (await exportedBy(text)) as AnyAction;
   const exportedBy = async (text: string): Promise<unknown> => {
+    const [exported] = Object.values((await moduleWith(text)) as Record<string, unknown>);
+    return exported;
+  };
+  /** The example that has this text, and exports something. */
+  const moduleWith = async (text: string): Promise<unknown> => {
     for (const file of files) {
       if (!(await readFile(file, 'utf8')).includes(text)) continue;
-      const [exported] = Object.values((await import(/* @vite-ignore */ file)) as Record<string, unknown>);
-      if (exported !== undefined) return exported;
+      const module = (await import(/* @vite-ignore */ file)) as Record<string, unknown>;
+      if (Object.values(module)[0] !== undefined) return module;
     }
     throw new Error(`no example has ${text}`);
   };
@@ -32,12 +37,7 @@ describe('the examples of the README', () => {
   }, 60_000);
 
   it('what is done with failures does what it says', async () => {
-    const file = (await Promise.all(files.map(async (one) => ({ one, text: await readFile(one, 'utf8') })))).find(
-      ({ text }) => text.includes('function decide'),
-    );
-    const { decide } = (await import(/* @vite-ignore */ file?.one ?? '')) as {
-      decide(client: Client): Promise<string[]>;
-    };
+    const { decide } = (await moduleWith('function decide')) as { decide(client: Client): Promise<string[]> };
     const client = createClient({
       name: 'readme-failures',
       PouchDB: MemoryPouch,
@@ -90,6 +90,19 @@ describe('the examples of the README', () => {
     await firstValueFrom(client.bulkOperations$.pipe(filter(([one]) => one?.state === 'done')));
     expect(await documents.get('p1')).toMatchObject({ name: 'Person 1', phone: '1' });
     expect(sent).toEqual([JSON.stringify([{ id: 'p1', key: 'm1', text: 'hello' }])]);
+    await client.close();
+  });
+
+  it('create, update and delete do what they say', async () => {
+    const { register } = (await moduleWith('function register')) as { register(client: Client): Promise<void> };
+    const client = createClient({ name: 'readme-built-in', PouchDB: MemoryPouch, actions: [] });
+    await client.documents.bulkDocs([{ _id: 'p1', phone: '1', address: { street: 'a', town: 'b' } }, { _id: 'p2' }]);
+    await register(client);
+    await firstValueFrom(client.bulkOperations$.pipe(filter(([one]) => one?.state === 'done')));
+    expect(await client.documents.get('p3')).toMatchObject({ type: 'person', name: 'Person 3' });
+    const { address, phone } = (await client.documents.get('p1')) as Record<string, unknown>;
+    expect({ address, phone }).toEqual({ address: { town: 'b' }, phone: '2' });
+    await expect(client.documents.get('p2')).rejects.toMatchObject({ status: 404 });
     await client.close();
   });
 
