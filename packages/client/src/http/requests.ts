@@ -2,6 +2,7 @@ import { z } from 'zod/mini';
 import type { Clock } from '../model/environment.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import { answerError, classifyService, networkError } from '../retry/classify.js';
+import { otherAnswers } from '../retry/table.js';
 import { RequestLimit } from '../retry/request-size.js';
 import { couchErrorOf, judge, type Answer } from './judge.js';
 import { notBefore } from './retry-after.js';
@@ -121,6 +122,8 @@ export class Requests {
     const notBeforeMs = notBefore(answer.header('retry-after'), answer.header('date'), this.#clock.wall());
     const passing = classifyService(status, notBeforeMs > 0);
     if (passing !== undefined) throw answerError(passing, status, notBeforeMs);
+    // A redirect that was not followed has no status in a browser: whatever it leads to did not do what was asked.
+    if (status < 200) throw answerError(otherAnswers, status, notBeforeMs);
     return new Response(status === 204 || status === 205 || status === 304 ? null : answer.text, {
       status,
       headers: { 'content-type': answer.header('content-type') ?? 'application/json' },
