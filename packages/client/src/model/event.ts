@@ -80,6 +80,9 @@ export interface Publisher {
    * in the client nothing can be confirmed, and nothing waits.
    */
   readonly afterConfirmation?: boolean;
-  /** Throws `RetryableError` for what may pass; all of them are sent again on the ramp then. */
+  /**
+   * Throws an error of Afield's (`RetryableError`) for what may pass; all of them are sent again on the ramp then. Where
+   * some were accepted before, answer with these and with `error` instead of throwing: they are not sent again.
+   */
   publish(events: readonly DocumentEvent[], context: PublishContext): Promise<PublishAnswer>;
 }

@@ -1,0 +1,91 @@
+import { DivisibleError } from '../model/errors.js';
+import type { DocumentEvent, PublishAnswer, Publisher } from '../model/event.js';
+import type { Doc } from '../model/json.js';
+import type { DocumentStore } from '../model/pouch.js';
+import { sameJson } from '../model/same-json.js';
+import { classifyRow, classOfRow } from '../retry/classify.js';
+import { readDividing } from '../retry/divide.js';
+import { eventDocument } from './event-document.js';
+import { publishErrorOf, shown, type PublishError } from './publish-error.js';
+import { checkPublisher } from './publisher-options.js';
+
+export interface CouchdbPublisherOptions {
+  /** Address of the database of events, such as `https://couch.example/afield-events`, without credentials. */
+  readonly url: string;
+  /** Under this name the outbox remembers what was published there. Default: `couchdb`. */
+  readonly name?: string;
+}
+
+/**
+ * Brings events into a CouchDB database, signed in as the client. The event's id is the document's `_id`: an event that
+ * comes again is found there. It is accepted where the stored content is the same, and a conflict where it is another (O6).
+ *
+ * An event that the database refuses (`forbidden` …) is not accepted: it waits and is tried again, and is never dropped.
+ * An event whose document was deleted there after its acknowledgement had got lost is written once more, with the same id:
+ * for readers it is a repeat, as at-least-once allows.
+ *
+ * @throws AfieldError `invalid_option`
+ */
+export function couchdbPublisher({ url, name = 'couchdb' }: CouchdbPublisherOptions): Publisher {
+  checkPublisher('couchdbPublisher', name, url);
+  return { name, needs: 'server', publish: (events, context) => publish(events, context.database(url)) };
+}
+
+async function publish(events: readonly DocumentEvent[], database: DocumentStore): Promise<PublishAnswer> {
+  const docs = new Map(events.map((event) => [event.id, eventDocument(event)]));
+  const answer = await database.write([...docs.values()]);
+  const accepted = new Set<string>();
+  const taken: string[] = [];
+  const errors: PublishError[] = [];
+  for (const row of answer.rows) {
+    if (!docs.has(row.id)) continue;
+    if (row.ok) accepted.add(row.id);
+    else if (row.error === 'conflict') taken.push(row.id);
+    else errors.push(refusalOf(row.error));
+  }
+  const conflicts: { id: string; stored: unknown }[] = [];
+  let ended = answer.error;
+  try {
+    for (const [id, stored] of await documentsAt(database, taken)) {
+      if (stored === undefined) errors.push({ class: 'conflict', code: 'conflict' });
+      else if (sameJson(contentOf(stored), docs.get(id))) accepted.add(id);
+      else conflicts.push({ id, stored: contentOf(stored) });
+    }
+  } catch (error) {
+    ended ??= error;
+  }
+  if (ended !== undefined) {
+    // Where nothing came of the call, its error keeps its type: signing in, the network, a floor of the server's.
+    if (accepted.size + conflicts.length + errors.length === 0) throw ended as Error;
+    errors.unshift(publishErrorOf(ended));
+  }
+  return { accepted: [...accepted], conflicts, ...shown(errors) };
+}
+
+/**
+ * What is there under these ids, in one read; undefined where there is no live document now, or the store will not be
+ * asked about it. A document that was deleted since the write is not taken for success: the next attempt writes it.
+ */
+async function documentsAt(
+  database: DocumentStore,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Doc | undefined>> {
+  if (ids.length === 0) return new Map();
+  const rows = await readDividing(ids, (part) => database.read(part));
+  return new Map(
+    ids.map((id) => {
+      const row = rows.get(id);
+      return [id, row === undefined || row instanceof DivisibleError ? undefined : row.doc];
+    }),
+  );
+}
+
+function contentOf(doc: Doc): Doc {
+  return Object.fromEntries(Object.entries(doc).filter(([field]) => field !== '_rev')) as unknown as Doc;
+}
+
+/** Refused for good or not: an event waits either way (R1), and the code says why. */
+function refusalOf(word: string): PublishError {
+  const meaning = classifyRow(word);
+  return { class: meaning.kind === 'failed' ? 'server' : classOfRow(meaning), code: meaning.code };
+}
