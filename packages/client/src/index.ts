@@ -5,6 +5,12 @@ export { createAction, type CreateOperation } from './actions/create.js';
 export { updateAction, type UpdateOperation } from './actions/update.js';
 export { deleteAction } from './actions/delete.js';
 export { sameJson } from './model/same-json.js';
+export { couchdbPublisher, type CouchdbPublisherOptions } from './outbox/couchdb-publisher.js';
+export { eventDocument, readEventDocument, type EventReading } from './outbox/event-document.js';
+export { httpPublisher, type HttpPublisherOptions } from './outbox/http-publisher.js';
+export { standalonePublishContext, type StandalonePublishOptions } from './outbox/publish-context.js';
+export { readEvents, type EventsRead, type ReadEventsOptions } from './outbox/read-events.js';
+export type { EventsDatabase } from './outbox/events-feed.js';
 export { rampOfR2 } from './retry/ramp.js';
 export { judgeWrite, readRows, type JudgedRead, type JudgedWrite } from './run/batch-rows.js';
 export {

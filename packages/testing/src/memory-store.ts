@@ -213,12 +213,15 @@ function rowsOf(database: MemoryDatabase, options: Record<string, unknown>): unk
 
 function changesOf(database: MemoryDatabase, options: Record<string, unknown>): unknown {
   const since = options['since'] === 'now' ? database.sequence : Number(options['since'] ?? 0);
-  const found = database.changes(since, Number(options['limit'] ?? Infinity));
+  const ids = Array.isArray(options['doc_ids']) ? new Set<unknown>(options['doc_ids']) : undefined;
+  const all = database.changes(since).filter(({ id }) => ids?.has(id) !== false);
+  const found = all.slice(0, Number(options['limit'] ?? Infinity));
   const results = found.map(({ id, seq }) => {
     const leaves = database.tree(id)?.leaves() ?? [];
     const shown = options['style'] === 'all_docs' ? leaves : leaves.slice(0, 1);
     const deleted = leaves[0]?.deleted === true ? { deleted: true } : {};
-    return { id, seq, changes: shown.map(({ rev }) => ({ rev })), ...deleted };
+    const doc = options['include_docs'] === true ? { doc: database.read(id) } : {};
+    return { id, seq, changes: shown.map(({ rev }) => ({ rev })), ...deleted, ...doc };
   });
   return { results, last_seq: found.at(-1)?.seq ?? since };
 }
