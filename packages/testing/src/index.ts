@@ -27,6 +27,10 @@ export {
 export { actionLaws, type ActionLawsOptions } from './laws/action-laws.js';
 export { BrokenLawError, laws, type Law } from './laws/broken-law-error.js';
 export { InvalidSampleError, type ActionSample, type BatchSample, type SingleSample } from './laws/sample.js';
+export { publisherLaws, type PublisherLawsOptions } from './publisher-laws/publisher-laws.js';
+export { BrokenPublisherLawError, publisherLawNames, type PublisherLaw } from './publisher-laws/laws.js';
+export { sampleEvent } from './publisher-laws/sample-events.js';
+export type { PublisherWorld } from './publisher-laws/world.js';
 export type { ActionWorld } from './laws/trial.js';
 export type { WatchedCall } from './watched-pouch.js';
 export type { StoreError, StoreFault } from './store-faults.js';
