@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { breaks } from './crash/breaks.js';
+import { campaign } from './crash/campaign.js';
+import { lineOf, violationsOf } from './crash/report.js';
+import { scenarios } from './crash/scenarios/all.js';
+
+/*
+ * A part of `npm run test:crash`, so that `npm test` stays short: every third point of each scenario (of one that is slow
+ * every ninth), and a few pairs. Odd strides, or only deaths before a call would be tried, none after it.
+ *
+ * Moving the cursor before the outcomes, leaving out the intent, or the fence makes it red: the last tests here prove it,
+ * and `npm run test:crash -- --break NAME` shows it.
+ */
+const chosen = scenarios.flatMap((scenario) =>
+  (['local', 'server'] as const).map((target) => [`${scenario.lines} ${scenario.name}`, target, scenario] as const),
+);
+
+describe('the process ends wherever it waits for something, and starts again', () => {
+  it.each(chosen)(
+    '%s, target %s: all invariants hold',
+    async (_title, target, scenario) => {
+      const report = await campaign(scenario, target, { every: scenario.name === 'enqueue' ? 9 : 3 });
+      expect(violationsOf(report), lineOf(report)).toEqual([]);
+      expect(report.points).toBeGreaterThan(30);
+      expect(report.runs).toBeGreaterThan(10);
+    },
+    120_000,
+  );
+
+  it.each(chosen.filter(([, , { name }]) => ['conflict', 'cancel', 'take-over'].includes(name)))(
+    '%s, target %s: all invariants hold when it ends once more while it recovers',
+    async (_title, target, scenario) => {
+      const report = await campaign(scenario, target, { every: 19, pairs: 40, seed: 1 });
+      expect(violationsOf(report), lineOf(report)).toEqual([]);
+      expect(report.pairs.run).toBe(40);
+    },
+    120_000,
+  );
+});
+
+describe('the harness notices', () => {
+  it.each(Object.entries(breaks))(
+    '%s',
+    async (_name, { breaking, scenario: name, violates }) => {
+      const scenario = scenarios.find((one) => one.name === name);
+      if (scenario === undefined) throw new Error(`There is no scenario ${name}.`);
+      const report = await campaign(scenario, 'local', { breaking });
+      const violated = new Set(
+        report.violated.flatMap(({ violations }) => violations.map(({ invariant }) => invariant)),
+      );
+      expect([...violated]).toEqual(expect.arrayContaining([...violates]));
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,18 @@
+import { defineDocumentAction, deleteAction, type DocumentAction } from '@afield/client';
+import { setParent } from '@afield/contacts';
+import { z } from 'zod/mini';
+
+/** The actions of the app by their names; `set-colour` has a bug while `isBroken` says so. */
+export function actionsOf(isBroken: () => boolean): ReadonlyMap<string, DocumentAction> {
+  const setColour = defineDocumentAction({
+    name: 'set-colour',
+    operation: z.strictObject({ to: z.string() }),
+    isApplied: (doc, { to }) => doc['colour'] === to,
+    apply: (doc, { to }) => {
+      if (isBroken()) throw new TypeError('The app has a bug.');
+      return { ...doc, colour: to };
+    },
+  });
+  const all = [setParent, deleteAction, setColour] as unknown as readonly DocumentAction[];
+  return new Map(all.map((action) => [action.name, action]));
+}

@@ -1,0 +1,8 @@
+import { documentInvariants } from './document-invariants.js';
+import type { Invariant } from './invariant.js';
+import { queueInvariants } from './queue-invariants.js';
+
+/** All invariants, in the order of the design. */
+export const invariants: readonly Invariant[] = [...queueInvariants, ...documentInvariants].sort(
+  (a, b) => a.design - b.design,
+);

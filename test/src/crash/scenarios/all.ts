@@ -1,0 +1,16 @@
+import type { Scenario } from '../scenario.js';
+import { cancel, conflict, lateLeader, redrive, silence, takeOver } from './trouble.js';
+import { apply, enqueue, partialFailure, results } from './work.js';
+
+export const scenarios: readonly Scenario[] = [
+  enqueue,
+  apply,
+  partialFailure,
+  conflict,
+  silence,
+  results,
+  cancel,
+  redrive,
+  takeOver,
+  lateLeader,
+];

@@ -1,0 +1,220 @@
+import type { ClientOptions, ClientStatus, DocumentAction } from '@afield/client';
+import {
+  FakeChannels,
+  FakeClock,
+  FakeConnectivity,
+  FakeLocks,
+  FakePresence,
+  MemoryServer,
+  MemoryStore,
+  type MemoryDatabase,
+  type StoreCall,
+  type StoredDocument,
+  type Validate,
+} from '@afield/testing';
+import { actionsOf } from './actions.js';
+import type { Invariant } from './invariant.js';
+import { invariants } from './invariants.js';
+import type { Breaking } from './mortal-process.js';
+import { StoredQueue } from './stored.js';
+
+/** An invariant that did not hold, and how that was seen. */
+export interface Violation {
+  readonly invariant: string;
+  readonly message: string;
+}
+
+/** The name of the store of every client here; its documents live under it too. */
+export const storeName = 'device';
+
+/** All that outlives a process: the stores of the device, the server, what the app was told, and the clock. */
+export class CrashWorld {
+  readonly server = new MemoryServer({ users: { ann: 'secret' } });
+  readonly records = this.server.create('records');
+  readonly results = this.server.create('results');
+  readonly store = new MemoryStore();
+  readonly local: MemoryDatabase = this.store.database(storeName);
+  readonly queueStore: MemoryDatabase = this.store.database(`${storeName}-afield-queue`);
+  readonly queue = new StoredQueue(this.queueStore);
+  readonly clock = new FakeClock(() => this.rest());
+  readonly connectivity = new FakeConnectivity();
+  readonly presence = new FakePresence();
+  readonly locks = new FakeLocks();
+  readonly channels = new FakeChannels();
+  /** The app has a bug: its own action throws what it should not. */
+  appIsBroken = false;
+  readonly actions: ReadonlyMap<string, DocumentAction> = actionsOf(() => this.appIsBroken);
+  /** What each client is opened with. */
+  readonly options: Omit<ClientOptions, 'PouchDB' | 'environment'>;
+  /** Keys of the bulk operations whose enqueue was confirmed to the app, in that order. */
+  readonly confirmed: string[] = [];
+  /** Keys of those whose cancel was confirmed. */
+  readonly cancelled = new Set<string>();
+  /** Revisions that other editors made. */
+  readonly foreign = new Set<string>();
+  readonly violations: Violation[] = [];
+  readonly trace: string[] = [];
+  /** How often an invariant was asked. */
+  checks = 0;
+  /** What the server takes no change of. */
+  refuses: Validate = () => undefined;
+  /** Called around each write of documents where the target's are: another editor may come in between. */
+  onDocuments: { before?: () => void; after?: () => void } = {};
+  /** What arrives of the rows of a write of documents where the target's are. */
+  rowsArrive: (rows: readonly unknown[]) => readonly unknown[] = (rows) => rows;
+  /** Called when the server has done what it was asked: the answer may get lost. */
+  onAnswer: (method: string, path: string) => void = () => undefined;
+  #ids = 0;
+  #random = 7;
+  #isForeign = false;
+
+  constructor(
+    readonly target: 'local' | 'server',
+    options: Partial<ClientOptions> = {},
+    readonly breaking: Breaking = (PouchDB) => PouchDB,
+  ) {
+    this.options = {
+      name: storeName,
+      actions: [...this.actions.values()].filter(({ name }) => name !== 'delete'),
+      server: this.server.urlOf('records'),
+      results: this.server.urlOf('results'),
+      auth: { credentials: () => Promise.resolve({ type: 'basic', username: 'ann', password: 'secret' }) },
+      batchSize: 2,
+      jitter: 0,
+      pullEveryS: 1800,
+      ...options,
+    };
+    this.queueStore.validate = (doc, before) => this.#watchQueue(doc, before);
+    this.documents.validate = (doc, before) => this.#watchDocuments(doc) ?? this.#judgeOf(this.documents)(doc, before);
+    if (target === 'local') this.records.validate = (doc, before) => this.refuses(doc, before);
+  }
+
+  /** Where the operations of this world take effect. */
+  get documents(): MemoryDatabase {
+    return this.target === 'local' ? this.local : this.records;
+  }
+
+  /** Documents that are on the server and, replicated, on the device before anything begins. */
+  begin(docs: readonly object[]): void {
+    this.byOthers(() => {
+      this.records.write(docs);
+      for (const id of this.records.ids()) {
+        const doc = this.records.read(id, undefined, { revs: true, attachments: true });
+        this.local.write([doc], false);
+      }
+    });
+  }
+
+  /** Another editor changes a document where the target's are. */
+  edit(id: string, change: (doc: StoredDocument) => StoredDocument): void {
+    const doc = this.documents.read(id);
+    if (doc === undefined) throw new Error(`There is no ${id} to be edited.`);
+    this.byOthers(() => {
+      const [row] = this.documents.write([change(doc)]);
+      if (row?.ok !== true) throw new Error(`${id} could not be edited.`);
+      this.foreign.add(row.rev);
+    });
+  }
+
+  byOthers(change: () => void): void {
+    this.#isForeign = true;
+    change();
+    this.#isForeign = false;
+  }
+
+  async storeCall<Value>({ database, method }: StoreCall, run: () => Promise<Value>): Promise<Value> {
+    const isWrite = this.target === 'local' && database === storeName && method === 'bulkDocs';
+    if (!isWrite) return run();
+    this.onDocuments.before?.();
+    const answer = await run();
+    this.onDocuments.after?.();
+    return Array.isArray(answer) ? (this.rowsArrive(answer) as Value) : answer;
+  }
+
+  async request(url: URL, init: RequestInit): Promise<Response> {
+    const isWrite = this.target === 'server' && url.pathname === '/records/_bulk_docs';
+    if (isWrite) this.onDocuments.before?.();
+    const answer = await this.server.fetch(url, init);
+    if (isWrite) this.onDocuments.after?.();
+    this.onAnswer(init.method ?? 'GET', url.pathname);
+    if (!isWrite) return answer;
+    const rows = (await answer.json()) as readonly unknown[];
+    return new Response(JSON.stringify(this.rowsArrive(rows)), { status: answer.status, headers: answer.headers });
+  }
+
+  /** The app was told that this is durable. */
+  confirm(key: string): void {
+    this.confirmed.push(key);
+    this.ask((invariant) => invariant.confirmed?.(key, this));
+  }
+
+  /** Asks every invariant, and keeps what does not hold. */
+  ask(question: (invariant: Invariant) => readonly string[] | undefined): void {
+    for (const invariant of invariants) {
+      const answer = question(invariant);
+      if (answer === undefined) continue;
+      this.checks += 1;
+      for (const message of answer) this.violations.push({ invariant: invariant.name, message });
+    }
+  }
+
+  /** Nothing is left to be done, here or at the server. */
+  isSettled(status: ClientStatus): boolean {
+    const { leader, pending, unreported, push, pull, results } = status;
+    const isAtRest = [push, pull, results].every(({ state }) => state === 'idle' || state === 'off');
+    return (
+      leader &&
+      pending === 0 &&
+      unreported === 0 &&
+      isAtRest &&
+      (push.state === 'off' || push.attempts > 0) &&
+      this.queue.headers().every(({ unsettled }) => unsettled === undefined)
+    );
+  }
+
+  note(line: string): void {
+    this.trace.push(line);
+  }
+
+  newId(): string {
+    return `id-${String((this.#ids += 1))}`;
+  }
+
+  random(): number {
+    return (this.#random = (this.#random * 16_807) % 2_147_483_647) / 2_147_483_647;
+  }
+
+  /** All calls come back in microtasks, or wait for the clock: a few turns of the event loop, and nothing moves. */
+  async rest(): Promise<void> {
+    for (let turn = 0; turn < 3; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+
+  /** Lets time go on, from timer to timer, until the promise settles. Throws when it does not within ten hours. */
+  async until<Value>(promise: Promise<Value>, what: string): Promise<Value> {
+    let isSettled = false;
+    const note = (): void => void (isSettled = true);
+    promise.then(note, note);
+    const end = this.clock.monotonic() + 36_000_000;
+    for (;;) {
+      await this.clock.advance(0);
+      if (isSettled) return promise;
+      const next = this.clock.nextTimerAt;
+      if (next === undefined || next > end) throw new Error(`It never came to: ${what}.`);
+      await this.clock.advance(Math.max(0, next - this.clock.monotonic()));
+    }
+  }
+
+  #watchQueue(doc: StoredDocument, before: StoredDocument | undefined): undefined {
+    this.ask((invariant) => invariant.stored?.({ doc, before }, this));
+  }
+
+  #watchDocuments(doc: StoredDocument): undefined {
+    const isCopy = doc['_revisions'] !== undefined;
+    if (this.#isForeign || isCopy) return;
+    this.ask((invariant) => invariant.written?.(doc, this));
+  }
+
+  #judgeOf(database: MemoryDatabase): Validate {
+    return database === this.records && !this.#isForeign ? this.refuses : () => undefined;
+  }
+}
