@@ -231,8 +231,47 @@ describe('a broken publisher', () => {
     expect(await lawBrokenBy(() => memoryWorld(telling))).toBe('no-secrets');
   });
 
-  it('that throws what is taken for a bug is found', async () => {
-    const plainFetch: Publisher = { name: 'plain', publish: () => Promise.reject(new TypeError('Failed to fetch')) };
-    expect(await lawBrokenBy(() => memoryWorld(() => plainFetch))).toBe('arrives-whole');
+  it('that takes a page for an answer is found', async () => {
+    const naive = ({ url }: EventEndpoint): Publisher => ({
+      name: 'naive',
+      publish: async (events, { fetch }) => {
+        const accepted: string[] = [];
+        const conflicts: { id: string; stored: unknown }[] = [];
+        for (const event of events) {
+          const key = `"${encodeURIComponent(event.id)}"`;
+          const headers = { authorization: `Bearer ${secret}`, 'idempotency-key': key };
+          const { ok, status } = await fetch(url, { method: 'POST', headers, body: JSON.stringify(event) });
+          if (ok) accepted.push(event.id);
+          if (status === 422) conflicts.push({ id: event.id, stored: undefined });
+        }
+        const error = { code: 'refused' };
+        return { accepted, conflicts, ...(accepted.length < events.length ? { error } : {}) };
+      },
+    });
+    expect(await lawBrokenBy(() => endpointWorld(naive))).toBe('no-false-success');
+  });
+
+  it('that names events of another call is found', async () => {
+    const talkative = (url: string): Publisher => {
+      const plain = couchdbPublisher({ url });
+      const publish: Publisher['publish'] = async (events, context) => {
+        const { accepted } = await plain.publish(events, context);
+        return { accepted: [...accepted, 'an earlier one'] };
+      };
+      return { ...plain, publish };
+    };
+    expect(await lawBrokenBy(() => memoryWorld(talkative))).toBe('arrives-whole');
+  });
+
+  it('R5 that throws what is taken for a bug is found', async () => {
+    const bare = (url: string): Publisher => {
+      const plain = couchdbPublisher({ url });
+      const publish: Publisher['publish'] = (events, context) =>
+        plain.publish(events, context).catch(() => {
+          throw new TypeError('Failed to fetch');
+        });
+      return { ...plain, publish };
+    };
+    expect(await lawBrokenBy(() => memoryWorld(bare))).toBe('lost-answer');
   });
 });
