@@ -12,6 +12,8 @@ import type {
   RetryReceipt,
 } from './model/client.js';
 import { ClientClosedError } from './model/errors.js';
+import type { DocumentEvent } from './model/event.js';
+import { checkListing } from './outbox/listing.js';
 import type { PouchLike } from './model/pouch.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation } from './model/states.js';
 import { Leadership } from './leadership.js';
@@ -39,6 +41,7 @@ class AfieldClient implements Client {
   readonly bulkOperations$: Observable<readonly BulkOperationStatus[]>;
   readonly status$: Observable<ClientStatus>;
   readonly failures$: Observable<readonly FailedOperation[]>;
+  readonly events$: Observable<DocumentEvent>;
 
   readonly #closing = new AbortController();
   readonly #parts: Parts;
@@ -75,6 +78,9 @@ class AfieldClient implements Client {
         changed();
         this.#work.reported();
       },
+      pushed: () => {
+        this.#work.pushed();
+      },
     });
     this.#parts = parts;
     this.#work = new Work(parts);
@@ -92,6 +98,7 @@ class AfieldClient implements Client {
     this.bulkOperations$ = this.#shown.bulkOperations$;
     this.status$ = this.#shown.status$;
     this.failures$ = this.#shown.failures$;
+    this.events$ = parts.pageEvents.events$;
   }
 
   get documents(): PouchLike {
@@ -166,6 +173,15 @@ class AfieldClient implements Client {
     const count = await this.#withFailures(() => this.#parts.failureControl.discard(asked));
     this.#decided();
     return count;
+  }
+
+  listEvents(options: Parameters<Client['listEvents']>[0] = {}): Promise<readonly DocumentEvent[]> {
+    const asked = checkListing(options);
+    return this.#answer(async () => {
+      const storeId = await this.#store.open();
+      if (!this.#work.isLeader) await this.#parts.queue.refreshAll();
+      return this.#parts.events.list(storeId, asked.after, asked.limit);
+    });
   }
 
   start(): Promise<void> {

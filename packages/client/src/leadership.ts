@@ -80,7 +80,7 @@ export class Leadership {
     // Once: at a second try, after the store has failed, it would find what this run has noted itself.
     this.#before ??= { stopped: keepPresence(environment.presence, `afield:${options.name}:run`, lease, closed) };
     this.#changed();
-    await this.#work.resume(this.#before.stopped, this.#announce);
+    await this.#work.resume(storeId, this.#before.stopped, this.#announce);
     this.#watch();
   }
 

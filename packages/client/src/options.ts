@@ -26,6 +26,8 @@ const known = new Set<string>([
   'requestTimeoutS',
   'maxRequestBytes',
   'appVersion',
+  'publishers',
+  'typeOf',
   'autoStart',
   'ramp',
   'jitter',
@@ -63,6 +65,8 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   if (options.appVersion !== undefined && (typeof options.appVersion !== 'string' || options.appVersion === '')) {
     throw wrong('`appVersion` must be a text that is not empty');
   }
+  if (options.typeOf !== undefined && typeof options.typeOf !== 'function') throw wrong('`typeOf` must be a function');
+  checkPublishers(options.publishers);
   checkAddress('server', options.server);
   checkAddress('results', options.results);
   return options;
@@ -101,6 +105,27 @@ function checkPlan(plan: AnyPlan): void {
   }
 }
 
+const publisherName = /^[\w.-]{1,64}$/;
+
+function checkPublishers(given: ClientOptions['publishers']): void {
+  if (given === undefined) return;
+  if (!Array.isArray(given)) throw wrong('`publishers` must be a list');
+  const names = new Set<string>();
+  for (const publisher of given as unknown as (Partial<Record<string, unknown>> | undefined)[]) {
+    const name = publisher?.['name'];
+    if (typeof name !== 'string' || !publisherName.test(name)) {
+      throw wrong('a publisher needs a `name` of 1 to 64 letters, digits, `_`, `.` or `-`');
+    }
+    if (names.has(name)) throw wrong(`the publisher "${name}" is listed twice`);
+    names.add(name);
+    if (typeof publisher?.['publish'] !== 'function')
+      throw wrong(`the publisher "${name}" has no function \`publish\``);
+    if (!['server', 'network', 'nothing', undefined].includes(publisher['needs'] as string | undefined)) {
+      throw wrong(`\`needs\` of the publisher "${name}" must be "server", "network" or "nothing"`);
+    }
+  }
+}
+
 function checkSchema(given: unknown, what: string): void {
   const schema = given as { '~standard'?: { validate?: unknown } } | undefined;
   if (typeof schema?.['~standard']?.validate !== 'function') {
@@ -125,6 +150,7 @@ const batchFields = new Set<string>([
   'operation',
   'run',
   'runsAt',
+  'event',
   'classify',
 ] satisfies (keyof BatchAction)[]);
 
@@ -152,7 +178,7 @@ function checkAction(action: AnyAction): void {
   for (const part of needed) {
     if (typeof given[part] !== 'function') throw wrong(`the action "${name}" has no function \`${part}\``);
   }
-  for (const part of ['classify', 'classifyRow', 'guard']) {
+  for (const part of ['classify', 'classifyRow', 'guard', 'event']) {
     if (!['function', 'undefined'].includes(typeof given[part])) {
       throw wrong(`\`${part}\` of the action "${name}" must be a function`);
     }

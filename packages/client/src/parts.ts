@@ -5,6 +5,10 @@ import { Session } from './http/session.js';
 import type { ClientOptions } from './model/client.js';
 import type { Target } from './model/states.js';
 import { actionsByName, plansByName } from './options.js';
+import { typeOf } from './actions/document.js';
+import { Events } from './outbox/events.js';
+import { PageEvents } from './outbox/page-events.js';
+import { Trail } from './outbox/trail.js';
 import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
@@ -34,6 +38,8 @@ export interface Calls {
   readonly wrote: (target: Target) => void;
   /** The server has refused something, or taken it after all. */
   readonly refusalsChanged: () => void;
+  /** The push has taken a step. */
+  readonly pushed: () => void;
 }
 
 export type Parts = ReturnType<typeof partsOf>;
@@ -79,6 +85,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const stores = { local: documentStore, server };
   const handlerFetch: typeof fetch = (input, init) => requests.handlerFetch(input, init);
 
+  const events = new Events(queue);
+  const pageEvents = new PageEvents({ queue, events, closed, breathe });
   const planning = new Planning({
     queue,
     plans,
@@ -96,6 +104,9 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     retries,
     actions,
     planning,
+    events: { typeOf: options.typeOf ?? typeOf, now: () => clock.wall() },
+    trail: new Trail(queue),
+    pageEvents,
     stores,
     server: databases,
     scheduler,
@@ -126,6 +137,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
           PouchDB: options.PouchDB,
           refusals: new Refusals({ queue, failures, reports, clock, changed: calls.refusalsChanged }),
           pullEveryMs: (options.pullEveryS ?? 60) * 1000,
+          pushed: calls.pushed,
         });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
   const failureControl = new FailureControl({ failures, retries, actions, breathe, sendAgain });
@@ -150,7 +162,11 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     policy,
     scheduler,
     session,
+    gate,
     requests,
+    databases,
+    events,
+    pageEvents,
     planning,
     runner,
     transfer,

@@ -25,11 +25,17 @@ export class Replication {
       PouchDB: PouchConstructor;
       refusals: Refusals;
       pullEveryMs: number;
+      /** The push has taken a step: the server may have more now. */
+      pushed: () => void;
     },
   ) {
     const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
     this.#local = local;
-    this.#push = new Transfer(pushErrand({ local, server: new ServerDatabase(url, requests), refusals }), parts);
+    const errand = pushErrand({ local, server: new ServerDatabase(url, requests), refusals });
+    this.#push = new Transfer(
+      { ...errand, carry: (step, data) => errand.carry(step, data).finally(parts.pushed) },
+      parts,
+    );
     this.#pull = new Pull({ PouchDB, local, url, requests });
     this.#pullTransfer = new Transfer(
       this.#pull.errand(() => {

@@ -1,5 +1,6 @@
 import type { Channel, Environment } from './model/environment.js';
 import { ClientClosedError } from './model/errors.js';
+import type { PageEvents } from './outbox/page-events.js';
 import type { Failures } from './queue/failures.js';
 import type { Queue } from './queue/queue.js';
 import type { Reports } from './queue/reports.js';
@@ -10,6 +11,7 @@ export interface SharedStoreParts {
   readonly queue: Queue;
   readonly reports: Reports;
   readonly failures: Failures;
+  readonly pageEvents: PageEvents;
   readonly environment: Environment;
   readonly closed: AbortSignal;
   /** Something that is shown has changed. */
@@ -43,13 +45,14 @@ export class SharedStore {
   }
 
   async #openOnce(): Promise<string> {
-    const { name, environment } = this.#parts;
+    const { name, environment, pageEvents } = this.#parts;
     this.#controlChannel ??= environment.channel(`afield:${name}:control`, () => {
       void this.#lookForDecisions();
     });
     this.#channel ??= environment.channel(`afield:${name}`, () => {
       void this.#lookForNew();
     });
+    pageEvents.listen((news) => environment.channel(`afield:${name}:events`, news));
     return this.read();
   }
 

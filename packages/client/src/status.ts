@@ -37,7 +37,7 @@ export function bulkOperationStatus(
 }
 
 /** What the status of the client is made of. */
-export interface StatusParts extends Pick<ClientStatus, 'push' | 'pull' | 'results'> {
+export interface StatusParts extends Pick<ClientStatus, 'push' | 'pull' | 'results' | 'publishers' | 'unpublished'> {
   readonly bulkOperations: readonly BulkOperationStatus[];
   readonly leader: boolean;
   readonly online: boolean;

@@ -75,7 +75,7 @@ export class TestBed {
   readonly presence = new TestPresence();
   readonly clients: Client[] = [];
   /** Channels by name; `null` while news between tabs get lost. */
-  channels: Map<string, Set<() => void>> | null = new Map();
+  channels: Map<string, Set<(message?: unknown) => void>> | null = new Map();
 
   constructor(PouchDB = memoryPouch()) {
     this.PouchDB = PouchDB;
@@ -123,8 +123,8 @@ export class TestBed {
           },
         },
         channel: (name, news) =>
-          this.#channel(name, () => {
-            if (isAlive) news();
+          this.#channel(name, (message) => {
+            if (isAlive) news(message);
           }),
         presence: {
           visible: () => presence.visible(),
@@ -216,12 +216,12 @@ export class TestBed {
     return rows.map(({ doc }) => doc.colour);
   }
 
-  #channel(name: string, news: () => void): Channel {
-    const listen = (): Set<() => void> => this.channels?.get(name) ?? new Set();
+  #channel(name: string, news: (message?: unknown) => void): Channel {
+    const listen = (): Set<(message?: unknown) => void> => this.channels?.get(name) ?? new Set();
     this.channels?.set(name, listen().add(news));
     return {
-      announce: () => {
-        for (const other of listen()) if (other !== news) other();
+      announce: (message) => {
+        for (const other of listen()) if (other !== news) other(structuredClone(message));
       },
       close: () => {
         for (const all of this.channels?.values() ?? []) all.delete(news);

@@ -4,6 +4,8 @@ import { retryCrashed } from './queue/crashed.js';
 import type { Header } from './queue/stored.js';
 import type { Parts } from './parts.js';
 import { noTransfer } from './status.js';
+import { publicationsOf } from './publications.js';
+import type { Publication } from './sync/publication.js';
 import { resultsErrand } from './sync/results.js';
 import { Transfer, type Carrier } from './sync/transfer.js';
 
@@ -12,6 +14,7 @@ export class Work {
   readonly #parts: Parts;
   #isLeader = false;
   #results: Carrier | undefined;
+  #publications: readonly Publication[] = [];
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -21,6 +24,7 @@ export class Work {
   lead(storeId: string): void {
     this.#isLeader = true;
     this.#results ??= this.#newResults(storeId);
+    if (this.#publications.length === 0) this.#publications = publicationsOf(storeId, this.#parts);
   }
 
   endLead(): void {
@@ -35,13 +39,15 @@ export class Work {
    * Takes up what the last run left. `stoppedLease` names the run that ended while a person looked at its page (R16).
    * `announce` is called when that queued something anew.
    */
-  async resume(stoppedLease: string | undefined, announce: () => void): Promise<void> {
-    const { options, failures, runner, replication } = this.#parts;
+  async resume(storeId: string, stoppedLease: string | undefined, announce: () => void): Promise<void> {
+    const { options, failures, runner, replication, pageEvents } = this.#parts;
     await failures.reload();
+    await pageEvents.lead(storeId);
     await runner.resume(stoppedLease);
     if (await retryCrashed(options.appVersion, this.#parts)) announce();
     await replication?.resume();
     await this.#results?.resume();
+    for (const publication of this.#publications) await publication.resume();
   }
 
   /** There may be something to do. */
@@ -51,6 +57,7 @@ export class Work {
     runner.poke();
     replication?.poke();
     this.#results?.poke();
+    this.#publish();
   }
 
   /** A person, or another tab, has changed these. */
@@ -62,6 +69,12 @@ export class Work {
   wrote(target: Target): void {
     if (target === 'local') this.#parts.replication?.pushNow();
     this.#results?.poke();
+    this.#publish();
+  }
+
+  /** The server may have revisions that it did not have before. */
+  pushed(): void {
+    for (const publication of this.#publications) publication.pushed();
   }
 
   /** What is reported to the server has changed. */
@@ -73,9 +86,12 @@ export class Work {
     if (this.#isLeader) this.#parts.replication?.pullNow();
   }
 
-  status(): Pick<ClientStatus, 'push' | 'pull' | 'results'> {
+  status(): Pick<ClientStatus, 'push' | 'pull' | 'results' | 'publishers' | 'unpublished'> {
     const { replication } = this.#parts;
+    const publishers = Object.fromEntries(this.#publications.map((one) => [one.name, one.status()]));
     return {
+      publishers,
+      unpublished: Math.max(0, ...Object.values(publishers).map(({ unpublished }) => unpublished)),
       ...(replication?.status() ?? { push: noTransfer, pull: noTransfer }),
       results: this.#results?.status() ?? noTransfer,
     };
@@ -83,8 +99,14 @@ export class Work {
 
   /** Resolves when nothing runs any more. */
   async close(): Promise<void> {
-    const { runner, replication } = this.#parts;
-    await Promise.all([runner.idle(), this.#results?.idle(), replication?.close()]);
+    const { runner, replication, pageEvents } = this.#parts;
+    const publications = this.#publications.map((one) => one.idle());
+    await Promise.all([runner.idle(), this.#results?.idle(), replication?.close(), ...publications]);
+    pageEvents.close();
+  }
+
+  #publish(): void {
+    for (const publication of this.#publications) publication.poke();
   }
 
   #newResults(storeId: string): Carrier | undefined {

@@ -141,8 +141,10 @@ export class FakeProcess {
         subscribe: (changed) => this.#subscribed(presence, changed),
       },
       channel: (name, news) => {
-        const channel = channels.open(name, () => {
-          this.#awake(news);
+        const channel = channels.open(name, (message) => {
+          this.#awake(() => {
+            news(message);
+          });
         });
         this.#ends.add(() => {
           channel.close();

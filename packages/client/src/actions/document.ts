@@ -41,7 +41,7 @@ export function documentFailure(doc: Doc): Failure | undefined {
 }
 
 /** What readers of the change will know it by: the document's own type. */
-export function typeOf(doc: Doc | undefined): string | undefined {
-  const type = doc?.['type'] ?? doc?.['form'];
+export function typeOf(doc: Doc): string | undefined {
+  const type = doc['type'] ?? doc['form'];
   return typeof type === 'string' ? type : undefined;
 }

@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { Environment } from './environment.js';
-import type { Json } from './json.js';
+import type { DocumentEvent, Publisher } from './event.js';
+import type { Doc, Json } from './json.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation, Target } from './states.js';
 import type { AnyAction } from './handler.js';
 import type { AnyPlan } from './plan.js';
@@ -48,6 +49,13 @@ export interface ClientOptions {
    * version (R16).
    */
   readonly appVersion?: string;
+  /** Where the events of mutations go, beside the page itself (O6). Default: nowhere. */
+  readonly publishers?: readonly Publisher[];
+  /**
+   * The type of a document, for the names of its events. Undefined means `unknown`. Pure. Default: its field `type`, else
+   * `form`, where that is a text.
+   */
+  readonly typeOf?: (doc: Doc) => string | undefined;
   /**
    * The largest body of a request to the server, in bytes: 1000 or more. Default: 1 000 000. A document that is larger
    * alone is still tried. A server that refuses a smaller size (413) lowers it for a while.
@@ -150,6 +158,11 @@ export interface Client {
   readonly failures$: Observable<readonly FailedOperation[]>;
   /** The app's documents. Reads and the app's own edits go here. */
   readonly documents: PouchLike;
+  /**
+   * The events of mutations, in every tab, at least once each (O8): also for documents that the server does not have yet.
+   * Who subscribes late gets the last 1,000 of this tab first.
+   */
+  readonly events$: Observable<DocumentEvent>;
   /** Resolves when everything is durable (O2). Rejects with `InvalidRequestError` and stores nothing when something is wrong. */
   enqueue(request: EnqueueRequest | PlanRequest): Promise<EnqueueReceipt>;
   /**
@@ -195,6 +208,14 @@ export interface Client {
   editAndRetry(failureId: string, operation: OperationInput, options?: RetryOptions): Promise<RetryReceipt>;
   /** Gives failed operations up. They leave `failures$`, and stay in `listFailures({ resolved: true })`. Answers how many. */
   discard(filter: FailureFilter): Promise<number>;
+  /**
+   * The events of mutations that this store still keeps, in the order of their sequence and index, also those that are not
+   * published yet: at most `limit` (default and most: 1,000) after the given place.
+   */
+  listEvents(options?: {
+    readonly after?: { readonly sequence: number; readonly index: number };
+    readonly limit?: number;
+  }): Promise<readonly DocumentEvent[]>;
   /** Makes everything that waits for a time or for the network due now (R14). */
   syncNow(): void;
   /** The app has new credentials (R12): waiting work goes on. */

@@ -14,9 +14,10 @@ export interface Locks {
   request(name: string, signal: AbortSignal, whileHeld: () => Promise<void>): Promise<void>;
 }
 
-/** Calls between the tabs of one store: nothing is said but that there is news. */
+/** Calls between the tabs of one store: that there is news, or (for events) what it is. */
 export interface Channel {
-  announce(): void;
+  /** Tells all other tabs. `message` is plain data that can be cloned. */
+  announce(message?: unknown): void;
   close(): void;
 }
 
@@ -46,8 +47,8 @@ export interface Environment {
   readonly locks: Locks;
   readonly connectivity: Connectivity;
   readonly presence: Presence;
-  /** Opens the channel of a store; `news` is called when another tab announces. */
-  readonly channel: (name: string, news: () => void) => Channel;
+  /** Opens the channel of a store; `news` is called when another tab announces, with what it said. */
+  readonly channel: (name: string, news: (message?: unknown) => void) => Channel;
   /** Gives the page a turn in the middle of long work. */
   readonly breathe: () => Promise<void>;
   /** 0 ≤ random() < 1. */

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { ErrorClass } from './errors.js';
+import type { EventKind } from './event.js';
 import type { Doc } from './json.js';
 import type { Failure } from './failure.js';
 import type { DocumentStore } from './pouch.js';
@@ -121,6 +122,15 @@ export interface HandlerResult {
   readonly again?: { readonly indexes: readonly number[]; readonly error: unknown };
 }
 
+/** What the event of an operation of a batch action says. */
+export interface OperationEvent {
+  readonly kind: EventKind;
+  /** The document. Default: the operation's id. The previous event of another document is not known. */
+  readonly id?: string;
+  /** The document's type. Default: `unknown`. */
+  readonly type?: string;
+}
+
 /** Handles a batch as a whole; must be idempotent (R3). */
 export interface BatchAction<Content = unknown> extends OwnErrors {
   readonly kind: 'batch';
@@ -132,6 +142,11 @@ export interface BatchAction<Content = unknown> extends OwnErrors {
    */
   readonly runsAt?: 'server';
   run(batch: readonly OperationOf<Content>[], context: HandlerContext): Promise<HandlerResult>;
+  /**
+   * The event of an operation of this action (O3). Without it, or when it answers undefined, the operation has none. Pure;
+   * asked before `run`, stored with the outcome.
+   */
+  event?(operation: OperationOf<Content>): OperationEvent | undefined;
 }
 
 export type Action<Content = unknown> = DocumentAction<Content> | BatchAction<Content>;

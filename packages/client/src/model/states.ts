@@ -78,6 +78,12 @@ export interface TransferStatus {
   readonly transferred: number;
 }
 
+/** State of one publisher. */
+export interface PublisherStatus extends TransferStatus {
+  /** Events that it has not taken yet, those included that wait until the server has the document's revision. */
+  readonly unpublished: number;
+}
+
 /** What a screen shows of the whole client (V1). */
 export interface ClientStatus {
   /** `idle` when nothing is queued or everything is at its end; else the state of the first bulk operation that is not. */
@@ -94,6 +100,10 @@ export interface ClientStatus {
   readonly push: TransferStatus;
   readonly pull: TransferStatus;
   readonly results: TransferStatus;
+  /** The publication of events, by the publishers' names. */
+  readonly publishers: Readonly<Record<string, PublisherStatus>>;
+  /** Events that some publisher has not taken yet. */
+  readonly unpublished: number;
   /** Whether the app must bring credentials (R12). */
   readonly signInRequired: boolean;
 }

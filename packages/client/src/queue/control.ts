@@ -3,7 +3,7 @@ import { AfieldError } from '../model/errors.js';
 import { endStates } from '../model/states.js';
 import { resumeWait, shortened, storedWait, type StoredWait } from '../retry/wait.js';
 import type { Queue } from './queue.js';
-import { sequenceOf, type Header, type RowState } from './stored.js';
+import { hasEvent, sequenceOf, type Header, type RowState } from './stored.js';
 
 /**
  * What a person does with a bulk operation (R19). Each call is durable when it resolves; who runs the bulk operation
@@ -74,6 +74,7 @@ export function withOutcomes(header: Header, rows: readonly RowState[]): Header 
     applied: header.applied + count('applied'),
     alreadyApplied: header.alreadyApplied + count('already-applied'),
     failed: header.failed + count('failed'),
+    events: (header.events ?? 0) + rows.filter(hasEvent).length,
   };
 }
 

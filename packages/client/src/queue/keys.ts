@@ -22,8 +22,18 @@ export function keyOf(
 }
 
 /** The id of a mutation's event: two devices that use the same key do not collide (O1). */
-export function eventIdOf(storeId: string, { key, origin }: MutationKey): string {
-  return `${storeId}:${origin}:${key}`;
+export function eventIdOf(storeId: string, mutation: MutationKey): string {
+  return eventIdNamed(storeId, eventNameOf(mutation));
+}
+
+/** What the ids of a mutation's event have in common, whatever the store. */
+export function eventNameOf({ key, origin }: MutationKey): string {
+  return `${origin}:${key}`;
+}
+
+/** The id of the event of this name. */
+export function eventIdNamed(storeId: string, name: string): string {
+  return `${storeId}:${name}`;
 }
 
 /** What a retry of this mutation is known by (R19). */

@@ -243,6 +243,37 @@ export class Queue {
     return record === undefined ? undefined : { record, rows: rowsOf(record) };
   }
 
+  /** What is known of the operations `from` … `to` (excluded), by index; those of which nothing is stored are left out. */
+  async rowsBetween(sequence: number, from: number, to: number): Promise<ReadonlyMap<number, RowState>> {
+    // A record has at most a hundred operations: the first of these may lie in one that begins before them.
+    const docs = await this.#db.range(
+      recordId(sequence, Math.max(0, from - payloadSize + 1)),
+      recordId(sequence, to - 1),
+    );
+    const found = new Map<number, RowState>();
+    for (const doc of docs) {
+      const record = readAs(recordDoc, doc, 'A batch');
+      rowsOf(record).forEach((row, place) => {
+        const index = record.from + place;
+        if (index >= from && index < to) found.set(index, row);
+      });
+    }
+    return found;
+  }
+
+  /** Operations by their places in this bulk operation, in one read. */
+  async operationsAt(header: Header, indexes: readonly number[]): Promise<ReadonlyMap<number, StoredOperation>> {
+    const pageOf = (index: number): string => numberedId(header.payload, Math.floor(index / payloadSize));
+    const rows = await this.#db.read([...new Set(indexes.map(pageOf))]);
+    const pages = new Map(rows.map(({ id, doc }) => [id, operationsOf(doc)]));
+    const found = new Map<number, StoredOperation>();
+    for (const index of indexes) {
+      const operation = pages.get(pageOf(index))?.[index % payloadSize];
+      if (operation !== undefined) found.set(index, operation);
+    }
+    return found;
+  }
+
   /** All records of one bulk operation. */
   async records(sequence: number): Promise<readonly { record: BatchRecord; rows: RowState[] }[]> {
     const docs = await this.#db.range(recordId(sequence, 0), `${recordId(sequence, 0).slice(0, 15)}\uffff`);
@@ -350,10 +381,8 @@ export class Queue {
 
   async #payload(id: string): Promise<readonly StoredOperation[]> {
     if (this.#cached?.id === id) return this.#cached.operations;
-    const doc = await this.readDoc(id, payloadDoc);
-    if (doc === undefined)
-      throw new AfieldError('store_unreadable', 'Operations of a bulk operation are missing in the store.');
-    const operations = storedOperations.parse(JSON.parse(doc.operations));
+    const [row] = await this.#db.read([id]);
+    const operations = operationsOf(row?.doc);
     this.#cached = { id, operations };
     return operations;
   }
@@ -397,6 +426,12 @@ function payloadsOf(
     });
   }
   return payloads;
+}
+
+function operationsOf(doc: Doc | undefined): readonly StoredOperation[] {
+  if (doc === undefined)
+    throw new AfieldError('store_unreadable', 'Operations of a bulk operation are missing in the store.');
+  return storedOperations.parse(JSON.parse(readAs(payloadDoc, doc, 'A list of operations').operations));
 }
 
 function rowsOf(record: BatchRecord): RowState[] {

@@ -122,7 +122,7 @@ export type StoredOperation = z.infer<typeof storedOperation>;
  * `open` nothing was tried, or it surely was not written; `intent` a write was tried on the revision `b`, its outcome
  * is not known; the others are outcomes, `r` being the revision that the operation wrote or found. `k` counts the stops of
  * the process while it ran alone (R16). What its event is made of: `t` the document's type; `a` the time, chosen at the
- * intent (a row without it has no event); `p` the place of the document's previous event; `e` kind and document of the event
+ * intent (a row without it has no event); `p` which mutation the document's previous event is of (see `eventNameOf`); `e` kind and document of the event
  * of an action that handles batches as a whole.
  */
 export const rowState = z.object({
@@ -131,7 +131,7 @@ export const rowState = z.object({
   r: z.optional(z.string()),
   t: z.optional(z.string()),
   a: z.optional(z.number()),
-  p: z.optional(z.tuple([z.number(), z.number()])),
+  p: z.optional(z.string()),
   e: z.optional(z.tuple([z.enum(['new', 'updated', 'deleted']), z.string()])),
   k: z.optional(z.number()),
 });
@@ -141,6 +141,11 @@ export type RowState = z.infer<typeof rowState>;
 /** Whether a row has its outcome. */
 export function isOutcome(row: RowState | undefined): boolean {
   return row !== undefined && row.s !== 'open' && row.s !== 'intent';
+}
+
+/** Whether a row's mutation has an event: it is durable with the outcome (O3). */
+export function hasEvent(row: RowState | undefined): row is RowState & { readonly a: number } {
+  return row?.a !== undefined && (row.s === 'applied' || row.s === 'already-applied');
 }
 
 /** One per batch: created as the intent, updated with the outcomes under its revision. */

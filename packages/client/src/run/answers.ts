@@ -1,6 +1,6 @@
 import { z } from 'zod/mini';
 import { failureCode, type Failure } from '../model/failure.js';
-import type { DocumentAction, HandlerResult } from '../model/handler.js';
+import type { BatchAction, DocumentAction, HandlerResult, OperationEvent, OperationOf } from '../model/handler.js';
 import type { Doc } from '../model/json.js';
 
 /*
@@ -23,6 +23,22 @@ const handlerResult = z.strictObject({
 
 const resultShape =
   '{ failed: [{ index, code, reason }], alreadyApplied: [index], again: { indexes: [index], error: an Error } }';
+
+const operationEvent = z.strictObject({
+  kind: z.enum(['new', 'updated', 'deleted']),
+  id: z.optional(z.string().check(z.minLength(1))),
+  type: z.optional(z.string()),
+});
+
+/** The event of an operation, as a batch action says it; undefined: it has none. */
+export function eventOf(action: BatchAction, operation: OperationOf<unknown>): OperationEvent | undefined {
+  const answer: unknown = action.event?.(operation);
+  if (answer === undefined || answer === null) return undefined;
+  const parsed = operationEvent.safeParse(answer);
+  if (!parsed.success) throw wrongAnswer(action.name, 'event', 'undefined, or { kind, id, type }', answer);
+  const { kind, id, type } = parsed.data;
+  return { kind, ...(id === undefined ? {} : { id }), ...(type === undefined ? {} : { type }) };
+}
 
 export function isApplied(action: DocumentAction, doc: Doc, content: unknown): boolean {
   const answer: unknown = action.isApplied(doc, content);

@@ -19,7 +19,7 @@ import { isSuspect, nextAlone } from './stops.js';
 import { counted, held, LeaseLostError, settled } from './transitions.js';
 
 export type AttemptsParts = OutcomesParts &
-  Pick<RunParts, 'retries' | 'planning' | 'stores' | 'server' | 'handlerFetch' | 'closed'>;
+  Pick<RunParts, 'retries' | 'planning' | 'events' | 'stores' | 'server' | 'handlerFetch' | 'closed'>;
 
 /**
  * The attempts at one bulk operation, one after another. Each is counted in the header before it starts; outcomes and
@@ -128,7 +128,7 @@ export class Attempts {
       if (!(await queue.isUnchanged(header))) throw new LeaseLostError();
     };
     if (action.kind === 'document') {
-      return runDocuments(loaded.batch, loaded.rows, action, store, { fence, saveIntent });
+      return runDocuments(loaded.batch, loaded.rows, action, store, { fence, saveIntent }, this.#parts.events);
     }
     const context: HandlerContext = {
       db: store,

@@ -19,16 +19,6 @@ export interface BatchOperation {
   readonly content: unknown;
 }
 
-/** The action at this place, and how many of its operations follow from there. */
-export function partAt(header: Pick<Header, 'parts'>, index: number): { action: string; left: number } {
-  let end = 0;
-  for (const part of header.parts) {
-    end += part.count;
-    if (index < end) return { action: part.action, left: end - index };
-  }
-  throw new RangeError('The cursor lies past the last operation.');
-}
-
 /** Cuts a batch from these operations: it ends before a second operation on a document that it already has (R10). */
 export function batchOf(
   header: Pick<Header, 'key' | 'derived'>,

@@ -1,6 +1,7 @@
 import type { BatchRecord, Header, RowState, StoredFailure, StoredOperation } from '../queue/stored.js';
 import { recordId, sequenceOf, storedVersion, withRev } from '../queue/stored.js';
-import { batchOf, partAt, type Batch } from './batch.js';
+import { partAt } from '../queue/parts.js';
+import { batchOf, type Batch } from './batch.js';
 import type { RunParts } from './parts.js';
 import { batchSizeOf, LeaseLostError } from './transitions.js';
 

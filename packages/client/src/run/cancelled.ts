@@ -15,7 +15,7 @@ export function isUnsettled(header: Header): boolean {
 /** Finds out by the documents what the last attempt of a cancelled bulk operation has done, and says so. */
 export async function settleCancelled(
   header: Header,
-  parts: Pick<RunParts, 'queue' | 'actions' | 'stores' | 'wrote'> & {
+  parts: Pick<RunParts, 'queue' | 'actions' | 'stores' | 'events' | 'trail' | 'pageEvents' | 'wrote'> & {
     readonly batches: Batches;
     readonly bookkeeping: Bookkeeping;
   },
@@ -30,18 +30,20 @@ export async function settleCancelled(
   let rows = loaded.rows;
   if (loaded.record !== undefined && action?.kind === 'document' && store !== undefined) {
     try {
-      rows = await findWritten(loaded.batch, loaded.rows, action, store);
+      rows = await findWritten(loaded.batch, loaded.rows, action, store, parts.events);
     } catch (error) {
       const verdict = classifyError(error);
       if (verdict.kind !== 'auth') bookkeeping.notSeen(header, verdict);
       return;
     }
   }
+  rows = await parts.trail.named(header, loaded.batch, loaded.rows, rows);
   const records = loaded.record === undefined ? [] : [batches.recordOf(sequence, loaded, rows)];
   const next = settledWith(header, rows);
   const { revs, conflicts } = await queue.write([...records, next]);
   bookkeeping.worked(sequence);
   if (conflicts.size > 0) await queue.refresh(sequence);
   else bookkeeping.keep(next, revs);
+  if (records.every(({ _id }) => !conflicts.has(_id))) parts.pageEvents.happened(header, loaded, rows);
   wrote(header.target);
 }

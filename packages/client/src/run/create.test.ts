@@ -12,6 +12,7 @@ import { LocalDatabase } from '../store/local-database.js';
 import { memoryPouch } from '../store/memory-pouch.fixture.js';
 import type { Batch } from './batch.js';
 import { findWritten, runDocuments, type AttemptResult } from './documents.js';
+import { events } from './event-source.fixture.js';
 
 describe('an attempt at documents that are not there', () => {
   let db: LocalDatabase;
@@ -50,7 +51,7 @@ describe('an attempt at documents that are not there', () => {
     }: { rows?: readonly RowState[]; store?: DocumentStore; action?: unknown } = {},
   ): Promise<AttemptResult> => {
     const open = Object.keys(contents).map((): RowState => ({ s: 'open' }));
-    return runDocuments(batch(contents), rows ?? open, action as DocumentAction, store, guards);
+    return runDocuments(batch(contents), rows ?? open, action as DocumentAction, store, guards, events);
   };
   const row = async (id: string): Promise<DocRow> => {
     const [found] = await db.read([id]);
@@ -104,9 +105,9 @@ describe('an attempt at documents that are not there', () => {
     expect((await row('same')).rev).toBe(rev);
     expect(saved).toEqual([
       [
-        { s: 'intent', t: 'person' },
-        { s: 'intent', b: tombstone, t: 'person' },
-        { s: 'already-applied', r: rev },
+        { s: 'intent', t: 'person', a: 5 },
+        { s: 'intent', b: tombstone, t: 'person', a: 5 },
+        { s: 'already-applied', r: rev, t: 'person', a: 5 },
       ],
     ]);
   });
@@ -189,7 +190,7 @@ describe('an attempt at documents that are not there', () => {
       expect(states(second), before).toEqual(['applied']);
       expect(second.failures).toEqual([]);
       expect((await row('a')).rev, before).toBe(after.rev);
-      const [found] = await findWritten(batch({ a: content }), first.rows, createAction as DocumentAction, db);
+      const [found] = await findWritten(batch({ a: content }), first.rows, createAction as DocumentAction, db, events);
       expect(found, before).toEqual(second.rows[0]);
       const PouchDB = memoryPouch();
       db = new LocalDatabase(() => new PouchDB('documents'));
@@ -259,7 +260,7 @@ describe('an attempt at documents that are not there', () => {
     expect(first.error).toMatchObject({ class: 'conflict' });
     expect(first.rows).toEqual([{ s: 'open' }]);
     const second = await attempt({ a: { doc: person } }, { rows: first.rows });
-    expect(second.rows).toEqual([{ s: 'applied', r: expect.stringMatching(/^5-/) as string }]);
+    expect(second.rows).toEqual([{ s: 'applied', r: expect.stringMatching(/^5-/) as string, t: 'person', a: 5 }]);
   });
 
   it('S8 what is nested too deep fails by its name, whatever is there', async () => {

@@ -11,6 +11,7 @@ import { LocalDatabase } from '../store/local-database.js';
 import { memoryPouch } from '../store/memory-pouch.fixture.js';
 import type { Batch } from './batch.js';
 import { runDocuments, type AttemptResult } from './documents.js';
+import { events } from './event-source.fixture.js';
 
 const setColour = defineDocumentAction({
   name: 'set-colour',
@@ -56,7 +57,7 @@ describe('an attempt at a batch of documents', () => {
   const attempt = (
     operations: Parameters<typeof batch>[0],
     { rows = open(operations.length), action = setColour as DocumentAction, store = db as DocumentStore } = {},
-  ): Promise<AttemptResult> => runDocuments(batch(operations), rows, action, store, guards);
+  ): Promise<AttemptResult> => runDocuments(batch(operations), rows, action, store, guards, events);
   const doc = async (id: string): Promise<Doc> => {
     const [row] = await db.read([id]);
     if (row?.doc === undefined) throw new Error(`no document ${id}`);
@@ -91,10 +92,10 @@ describe('an attempt at a batch of documents', () => {
     expect((await doc('b'))._rev?.startsWith('2-')).toBe(true);
   });
 
-  it('R3 stores the intent with base, type, before it writes, and asks the fence in between', async () => {
+  it('R3 stores the intent with base, type and time before it writes, and asks the fence in between', async () => {
     const base = (await doc('a'))._rev;
     await attempt([{ id: 'a', content: { to: 'blue' } }]);
-    expect(saved).toEqual([[{ s: 'intent', b: base, t: 'person' }]]);
+    expect(saved).toEqual([[{ s: 'intent', b: base, t: 'person', a: 5 }]]);
     expect(fences).toBe(1);
   });
 
@@ -117,6 +118,7 @@ describe('an attempt at a batch of documents', () => {
         ...guards,
         fence: () => Promise.reject(new RetryableError('taken over')),
       },
+      events,
     );
     expect(result.error).toBeInstanceOf(RetryableError);
     expect(result.rows).toEqual([{ s: 'open' }]);
@@ -153,7 +155,7 @@ describe('an attempt at a batch of documents', () => {
 
   it('R3 an answer that got lost: the next attempt finds its own write, also after a later edit', async () => {
     const first = await attempt([{ id: 'a', content: { to: 'blue', from: 'red' } }], { store: lost });
-    expect(first.rows).toEqual([{ s: 'intent', b: expect.any(String) as string, t: 'person' }]);
+    expect(first.rows).toEqual([{ s: 'intent', b: expect.any(String) as string, t: 'person', a: 5 }]);
     await edit('a', { colour: 'green' });
     const second = await attempt([{ id: 'a', content: { to: 'blue', from: 'red' } }], { rows: [...first.rows] });
     expect(second.rows.map(({ s }) => s)).toEqual(['applied']);

@@ -1,4 +1,4 @@
-import { documentFailure, typeOf } from '../actions/document.js';
+import { documentFailure } from '../actions/document.js';
 import { idFailure } from '../actions/subject.js';
 import { DivisibleError } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
@@ -27,6 +27,14 @@ export interface AttemptFailure {
   readonly mayHaveBeenApplied: boolean;
   /** With the code `conflicting_content`: the document as it was found, for the quarantine (O5). */
   readonly conflict?: Doc;
+}
+
+/** What the events of a batch are made of, beside its rows (O3). */
+export interface EventSource {
+  /** The type of a document. */
+  typeOf(doc: Doc): string | undefined;
+  /** Milliseconds since 1970, on the wall clock. */
+  now(): number;
 }
 
 export interface Guards {
@@ -58,8 +66,9 @@ export async function runDocuments(
   action: DocumentAction,
   store: DocumentStore,
   guards: Guards,
+  events: EventSource,
 ): Promise<AttemptResult> {
-  const attempt = new DocumentAttempt(batch, before, action, store);
+  const attempt = new DocumentAttempt(batch, before, action, store, events);
   try {
     await attempt.decide();
     return await attempt.write(guards);
@@ -77,8 +86,9 @@ export async function findWritten(
   before: readonly RowState[],
   action: DocumentAction,
   store: DocumentStore,
+  events: EventSource,
 ): Promise<readonly RowState[]> {
-  const attempt = new DocumentAttempt(batch, before, action, store);
+  const attempt = new DocumentAttempt(batch, before, action, store, events);
   await attempt.findWritten();
   return attempt.result().rows;
 }
@@ -87,13 +97,21 @@ class DocumentAttempt {
   readonly #batch: Batch;
   readonly #action: DocumentAction;
   readonly #store: DocumentStore;
+  readonly #events: EventSource;
   readonly #before: readonly RowState[];
   readonly #rows: RowState[];
   readonly #failures: AttemptFailure[] = [];
   readonly #writes = new Map<string, { item: Item; doc: Doc }>();
 
-  constructor(batch: Batch, before: readonly RowState[], action: DocumentAction, store: DocumentStore) {
+  constructor(
+    batch: Batch,
+    before: readonly RowState[],
+    action: DocumentAction,
+    store: DocumentStore,
+    events: EventSource,
+  ) {
     this.#batch = batch;
+    this.#events = events;
     this.#action = action;
     this.#store = store;
     this.#before = before;
@@ -115,7 +133,7 @@ class DocumentAttempt {
     for (const item of unclear) {
       const found = own.get(item.id);
       if (found?.rev !== undefined) {
-        this.#rows[item.place] = { s: 'applied', r: found.rev };
+        this.#settle(item.place, 'applied', found.rev);
         continue;
       }
       item.uncertain = found?.complete !== true;
@@ -129,7 +147,8 @@ class DocumentAttempt {
     const own = await this.#own(later);
     for (const { id, place } of tried) {
       const rev = own.get(id)?.rev;
-      this.#rows[place] = rev === undefined ? { s: 'open' } : { s: 'applied', r: rev };
+      if (rev === undefined) this.#rows[place] = { s: 'open' };
+      else this.#settle(place, 'applied', rev);
     }
   }
 
@@ -157,11 +176,10 @@ class DocumentAttempt {
     for (const [id, { item, doc }] of this.#writes) {
       if (this.#rows[item.place]?.s === 'intent') continue;
       wasOpen.add(id);
-      const type = typeOf(item.row.doc ?? doc);
       this.#rows[item.place] = {
         s: 'intent',
         ...(item.row.rev === undefined ? {} : { b: item.row.rev }),
-        ...(type === undefined ? {} : { t: type }),
+        ...this.#eventOf(doc._deleted === true ? item.row.doc : doc),
       };
     }
     try {
@@ -217,7 +235,7 @@ class DocumentAttempt {
     if (!applied) return false;
     const state = this.#rows[item.place];
     const own = state?.s === 'intent' && state.b !== rev;
-    this.#rows[item.place] = { s: own ? 'applied' : 'already-applied', ...(rev === undefined ? {} : { r: rev }) };
+    this.#settle(item.place, own ? 'applied' : 'already-applied', rev, doc);
     return true;
   }
 
@@ -263,7 +281,7 @@ class DocumentAttempt {
       if (write === undefined) continue;
       const { item } = write;
       if (row.ok) {
-        this.#rows[item.place] = { s: 'applied', ...(row.rev === undefined ? {} : { r: row.rev }) };
+        this.#settle(item.place, 'applied', row.rev);
         continue;
       }
       const verdict = classifyRow(row.error);
@@ -279,6 +297,18 @@ class DocumentAttempt {
       if (verdict.kind !== 'passing' && wasOpen.has(row.id)) this.#reopen(row.id);
     }
     return this.result(gravest(again, answer.error));
+  }
+
+  /** The row has its outcome. What its event is made of was chosen with the intent, or is chosen now. */
+  #settle(place: number, s: 'applied' | 'already-applied', rev: string | undefined, doc?: Doc): void {
+    const { t, a } = this.#rows[place] ?? {};
+    const event = a === undefined ? this.#eventOf(doc) : { ...(t === undefined ? {} : { t }), a };
+    this.#rows[place] = { s, ...(rev === undefined ? {} : { r: rev }), ...event };
+  }
+
+  #eventOf(doc: Doc | undefined): Pick<RowState, 't' | 'a'> {
+    const type = doc === undefined ? undefined : this.#events.typeOf(doc);
+    return { ...(type === undefined ? {} : { t: type }), a: this.#events.now() };
   }
 
   /** What the action says of a refused row. A wrong answer is an error too: the other rows are still judged. */

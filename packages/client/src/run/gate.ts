@@ -57,6 +57,13 @@ export class Gate {
     return 'asking';
   }
 
+  /** Whether the network may be tried, whoever is signed in. */
+  network(): 'open' | 'waiting-network' {
+    if (this.#connectivity.online()) this.#probing = false;
+    else if (!this.#probing) return this.#waitForProbe();
+    return 'open';
+  }
+
   #waitForProbe(): 'waiting-network' {
     if (!this.#scheduler.isWaiting('probe')) {
       this.#scheduler.wait('probe', beginWait(this.#clock, probeEveryMs), () => {

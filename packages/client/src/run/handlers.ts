@@ -4,7 +4,7 @@ import type { Failure } from '../model/failure.js';
 import type { BatchAction, HandlerContext, OperationOf } from '../model/handler.js';
 import { isOutcome, type RowState } from '../queue/stored.js';
 import { classifyError } from '../retry/classify.js';
-import { resultOf } from './answers.js';
+import { eventOf, resultOf } from './answers.js';
 import type { Batch } from './batch.js';
 import type { AttemptResult } from './documents.js';
 import { thrownBy } from './own-lines.js';
@@ -34,6 +34,12 @@ export async function runHandler(
     if (failure !== undefined) fail(index, failure);
     else todo.push({ id: id as string, key, index, content });
   });
+  let eventRows: ReadonlyMap<number, Pick<RowState, 't' | 'a' | 'e'>>;
+  try {
+    eventRows = eventsOf(action, todo, () => context.now());
+  } catch (error) {
+    return { rows, failures, error: thrownBy(action, error) };
+  }
   let passing: unknown;
   const run = async (part: readonly OperationOf<unknown>[]): Promise<void> => {
     if (part.length === 0) return;
@@ -48,7 +54,8 @@ export async function runHandler(
     const already = new Set(result.alreadyApplied);
     const again = new Set(result.again?.indexes);
     for (const { index } of part) {
-      if (!again.has(index)) rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied' };
+      if (again.has(index)) continue;
+      rows[index - batch.from] = { s: already.has(index) ? 'already-applied' : 'applied', ...eventRows.get(index) };
     }
     for (const { index, code, reason } of result.failed ?? []) {
       fail(index, { code, reason });
@@ -83,6 +90,24 @@ export async function runHandler(
   } catch (error) {
     return { rows, failures, error: thrownBy(action, error) };
   }
+}
+
+/** What the events of these operations are made of. */
+function eventsOf(
+  action: BatchAction,
+  operations: readonly OperationOf<unknown>[],
+  now: () => number,
+): ReadonlyMap<number, Pick<RowState, 't' | 'a' | 'e'>> {
+  const found = new Map<number, Pick<RowState, 't' | 'a' | 'e'>>();
+  if (action.event === undefined) return found;
+  const at = now();
+  for (const operation of operations) {
+    const event = eventOf(action, operation);
+    if (event === undefined) continue;
+    const { kind, id = operation.id, type } = event;
+    found.set(operation.index, { ...(type === undefined ? {} : { t: type }), a: at, e: [kind, id] });
+  }
+  return found;
 }
 
 /** Whether the other halves of a batch have to wait too: for a sign-in, a floor, another tab, or because of a bug. */

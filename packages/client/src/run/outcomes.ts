@@ -11,7 +11,7 @@ import { advanced, counted, failureOf, held, merged } from './transitions.js';
 
 export type OutcomesParts = Pick<
   RunParts,
-  'queue' | 'failures' | 'policy' | 'clock' | 'actions' | 'appVersion' | 'lease' | 'wrote'
+  'queue' | 'failures' | 'trail' | 'pageEvents' | 'policy' | 'clock' | 'actions' | 'appVersion' | 'lease' | 'wrote'
 > & {
   readonly batches: Batches;
   readonly bookkeeping: Bookkeeping;
@@ -48,16 +48,20 @@ export class Outcomes {
     const newFailures = result.failures.map((failure) =>
       failureOf(header, sequence, loaded.batch, failure, { at: clock.wall(), appVersion }),
     );
-    const record = batches.recordOf(sequence, loaded, result.rows);
-    const { revs, conflicts } = await queue.write([...newFailures, record, meaning.next]);
-    if (result.rows.some(({ s }, place) => s === 'applied' && loaded.rows[place]?.s !== 'applied')) {
+    const rows = await this.#parts.trail.named(header, loaded.batch, loaded.rows, result.rows);
+    const record = batches.recordOf(sequence, loaded, rows);
+    const note = await this.#parts.pageEvents.note(header, rows.length);
+    const { revs, conflicts } = await queue.write([...newFailures, record, meaning.next, ...note]);
+    this.#parts.pageEvents.noted(note, revs);
+    if (rows.some(({ s }, place) => s === 'applied' && loaded.rows[place]?.s !== 'applied')) {
       wrote(presentPlace(header, actions));
     }
     const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id)).map((failure) => withRev(failure, revs));
     const isOurs = !conflicts.has(record._id);
+    if (isOurs) this.#parts.pageEvents.happened(header, loaded, rows);
     if (conflicts.has(meaning.next._id)) {
       batches.forget(sequence);
-      if (isOurs && (await this.#mergeInto(header, result.rows, meaning.isComplete))) failures.added(fresh);
+      if (isOurs && (await this.#mergeInto(header, rows, meaning.isComplete))) failures.added(fresh);
       // Another runner has the word on these operations: what we have said of them is taken back.
       else await queue.write(fresh.map((failure) => ({ ...failure, _deleted: true })));
       await bookkeeping.lost(sequence);
@@ -68,6 +72,7 @@ export class Outcomes {
     const adopted = await batches.overwrite<StoredFailure>(newFailures.filter(({ _id }) => conflicts.has(_id)));
     failures.added([...fresh, ...adopted]);
     loaded.record = isOurs ? withRev(record, revs) : (await batches.overwrite([record]))[0];
+    if (!isOurs) this.#parts.pageEvents.happened(header, loaded, rows);
     return this.#follow(bookkeeping.keep(meaning.next, revs), meaning);
   }
 

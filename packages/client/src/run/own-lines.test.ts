@@ -7,6 +7,7 @@ import type { DocumentStore, WriteRow } from '../model/pouch.js';
 import type { RowState } from '../queue/stored.js';
 import { classifyError } from '../retry/classify.js';
 import { runDocuments, type AttemptResult } from './documents.js';
+import { events } from './event-source.fixture.js';
 import { runHandler } from './handlers.js';
 
 const ids = ['a', 'b', 'c'];
@@ -146,7 +147,7 @@ describe('an action’s own `classify`', () => {
           throw new ServiceError(503);
         },
       };
-      const { error, rows } = await runDocuments(batch, open, throwing, storeAnswering([]), guards);
+      const { error, rows } = await runDocuments(batch, open, throwing, storeAnswering([]), guards, events);
       expect(classifyError(error)).toMatchObject({ kind: 'passing', notBeforeMs: 9000 });
       expect(rows).toEqual(open);
     },
@@ -170,7 +171,7 @@ const written = (id: string): WriteRow => ({ id, ok: true, rev: '2-x' });
 describe('an action’s own `classifyRow`', () => {
   const attempt = (rows: readonly WriteRow[], classifyRow: unknown): Promise<AttemptResult> => {
     const hook = classifyRow as NonNullable<DocumentAction['classifyRow']>;
-    return runDocuments(batch, open, { ...setDone, classifyRow: hook }, storeAnswering(rows), guards);
+    return runDocuments(batch, open, { ...setDone, classifyRow: hook }, storeAnswering(rows), guards, events);
   };
 
   it('R4 gives a refused row a code of its own, and leaves the others as the table says', async () => {

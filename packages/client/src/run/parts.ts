@@ -5,8 +5,11 @@ import type { Target } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
 import type { Retries } from '../queue/retries.js';
+import type { PageEvents } from '../outbox/page-events.js';
+import type { Trail } from '../outbox/trail.js';
 import type { RetryPolicy } from '../retry/policy.js';
 import type { Scheduler } from '../retry/scheduler.js';
+import type { EventSource } from './documents.js';
 import type { Gate } from './gate.js';
 import type { Planning } from './planning.js';
 
@@ -17,6 +20,9 @@ export interface RunParts {
   readonly retries: Retries;
   readonly planning: Planning;
   readonly actions: ReadonlyMap<string, AnyAction>;
+  readonly events: EventSource;
+  readonly trail: Trail;
+  readonly pageEvents: PageEvents;
   readonly stores: Readonly<Record<Target, DocumentStore | undefined>>;
   readonly server: ServerAccess;
   readonly scheduler: Scheduler;

@@ -1,7 +1,7 @@
 import type { AnyAction } from '../model/handler.js';
 import type { Target } from '../model/states.js';
 import { isUnplanned, type Header } from '../queue/stored.js';
-import { partAt } from './batch.js';
+import { partAt } from '../queue/parts.js';
 
 type Actions = ReadonlyMap<string, AnyAction>;
 

@@ -5,6 +5,7 @@ import { stubServer } from '../http/stub-server.fixture.js';
 import type { Doc } from '../model/json.js';
 import type { RowState } from '../queue/stored.js';
 import { runDocuments } from './documents.js';
+import { events } from './event-source.fixture.js';
 
 const setNote = defineDocumentAction({
   name: 'set-note',
@@ -48,7 +49,7 @@ it('R8 R9 R11 a batch that is cut into several requests records what was answere
   const batch = { from: 0, action: 'set-note', operations };
   const open: RowState[] = operations.map(() => ({ s: 'open' }));
 
-  const first = await runDocuments(batch, open, setNote, server, guards);
+  const first = await runDocuments(batch, open, setNote, server, guards, events);
   expect(first.error).toMatchObject({ class: 'network' });
   const done = first.rows.filter(({ s }) => s === 'applied').length;
   expect(done).toBe(written.length - 1);
@@ -56,7 +57,7 @@ it('R8 R9 R11 a batch that is cut into several requests records what was answere
   expect(first.failures.map(({ index, failure }) => [index, failure.code])).toEqual([[3, 'missing_stub']]);
   expect(first.rows.filter(({ s }) => s === 'intent')).toHaveLength(60 - written.length);
 
-  const second = await runDocuments(batch, first.rows, setNote, server, guards);
+  const second = await runDocuments(batch, first.rows, setNote, server, guards, events);
   expect(second.error).toBeUndefined();
   expect(second.failures).toEqual([]);
   expect(second.rows.filter(({ s }) => s === 'applied')).toHaveLength(59);

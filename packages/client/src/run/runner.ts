@@ -2,7 +2,7 @@ import { endStates, type BulkOperationState, type Target } from '../model/states
 import { isUnplanned, sequenceOf, type Header } from '../queue/stored.js';
 import { storedWait } from '../retry/wait.js';
 import { Attempts } from './attempts.js';
-import { partAt } from './batch.js';
+import { partAt } from '../queue/parts.js';
 import { Batches } from './batches.js';
 import { Bookkeeping } from './bookkeeping.js';
 import { isUnsettled, settleCancelled } from './cancelled.js';

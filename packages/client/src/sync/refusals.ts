@@ -16,7 +16,7 @@ import {
   type Header,
   type StoredFailure,
 } from '../queue/stored.js';
-import { partAt } from '../run/batch.js';
+import { partAt } from '../queue/parts.js';
 
 export interface Refused {
   readonly read: RevisionRead;

@@ -11,7 +11,7 @@ import type { Gate } from '../run/gate.js';
 
 /** Something that goes to the server or comes from it, step by step. `Data` is what it must remember. */
 export interface Errand<Data, Step> {
-  readonly name: 'push' | 'pull' | 'results';
+  readonly name: 'push' | 'pull' | 'results' | `publish:${string}`;
   readonly initial: Data;
   /** Reads what it remembers; undefined when it is of another shape. */
   parse(json: unknown): Data | undefined;
@@ -44,7 +44,7 @@ export interface TransferParts {
   readonly scheduler: Scheduler;
   readonly policy: RetryPolicy;
   readonly clock: Clock;
-  readonly gate: Gate;
+  readonly gate: Pick<Gate, 'state' | 'failed'>;
   readonly closed: AbortSignal;
   readonly changed: () => void;
   readonly warn: (line: string) => void;

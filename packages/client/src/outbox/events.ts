@@ -1,0 +1,66 @@
+import type { DocumentEvent } from '../model/event.js';
+import type { Queue } from '../queue/queue.js';
+import { isOutcome, sequenceOf, type Header } from '../queue/stored.js';
+import { eventOf } from './event.js';
+import { isAtEnd, readableEnd } from './progress.js';
+
+/** An operation whose event may be there. */
+export interface Place {
+  readonly header: Header;
+  readonly index: number;
+  /** Undefined: it has none, or none yet. */
+  readonly event: DocumentEvent | undefined;
+  /** It has no outcome yet. */
+  readonly isOpen: boolean;
+}
+
+/** Reads events from what is durable: nothing is stored for them beside operations and outcomes. */
+export class Events {
+  readonly #queue: Queue;
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  /** These operations of a bulk operation, as far as anything is known of them. Two reads. */
+  async at(storeId: string, header: Header, indexes: readonly number[]): Promise<readonly Place[]> {
+    const [first, last] = [indexes[0], indexes[indexes.length - 1]];
+    if (first === undefined || last === undefined) return [];
+    const rows = await this.#queue.rowsBetween(sequenceOf(header._id), first, last + 1);
+    const operations = await this.#queue.operationsAt(header, indexes);
+    const found: Place[] = [];
+    for (const index of indexes) {
+      const row = rows.get(index);
+      // Of a bulk operation that goes on, what no batch has taken up yet is nobody's business.
+      if (row === undefined && !isAtEnd(header) && index >= header.cursor) break;
+      const event = eventOf(storeId, header, index, operations.get(index), row);
+      found.push({ header, index, event, isOpen: !isOutcome(row) && !isAtEnd(header) && index >= header.cursor });
+    }
+    return found;
+  }
+
+  /** Events in the order of their sequence and index, after a place. */
+  async list(
+    storeId: string,
+    after: { readonly sequence: number; readonly index: number },
+    limit: number,
+  ): Promise<readonly DocumentEvent[]> {
+    const found: DocumentEvent[] = [];
+    for (const header of this.#queue.headers()) {
+      const sequence = sequenceOf(header._id);
+      if (sequence < after.sequence || header.attempts === 0) continue;
+      const end = readableEnd(header);
+      for (let from = sequence === after.sequence ? after.index + 1 : 0; from < end; from += perRead) {
+        const indexes = Array.from({ length: Math.min(perRead, end - from) }, (_, place) => from + place);
+        for (const { event } of await this.at(storeId, header, indexes)) {
+          if (event === undefined) continue;
+          found.push(event);
+          if (found.length === limit) return found;
+        }
+      }
+    }
+    return found;
+  }
+}
+
+const perRead = 100;

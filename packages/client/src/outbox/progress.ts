@@ -1,0 +1,106 @@
+import { z } from 'zod/mini';
+import { endStates } from '../model/states.js';
+import { isUnplanned, payloadSize, sequenceOf, type Header } from '../queue/stored.js';
+import { countOf, range, withAdded, without } from './ranges.js';
+
+/**
+ * How far the events of one bulk operation were taken: those before `n` are taken, were never any, or are listed here:
+ * `w` they wait (the place did not take them, the server does not have their revision, or an earlier one of their document
+ * waits); `o` their operation has no outcome yet, while later ones of its batch have. `d` is how many are taken.
+ */
+const entry = z.object({
+  s: z.int(),
+  n: z.int(),
+  d: z.int(),
+  w: z.array(range),
+  o: z.array(range),
+});
+export type Entry = z.infer<typeof entry>;
+
+/** What one publisher has taken: all bulk operations up to `upTo` are over, the others are listed. */
+export const progressData = z.object({ upTo: z.int(), open: z.array(entry) });
+export type Progress = z.infer<typeof progressData>;
+
+export const nothingTaken: Progress = { upTo: 0, open: [] };
+
+/** What became of the operations that were looked at. */
+export interface Looked {
+  readonly sequence: number;
+  /** Their places in the bulk operation. */
+  readonly indexes: readonly number[];
+  /** Their events were taken. */
+  readonly taken: number;
+  /** Those that wait. */
+  readonly waiting: readonly number[];
+  /** Those that have no outcome yet. */
+  readonly open: readonly number[];
+}
+
+export function entryOf(progress: Progress, sequence: number): Entry {
+  return progress.open.find(({ s }) => s === sequence) ?? { s: sequence, n: 0, d: 0, w: [], o: [] };
+}
+
+/** The progress after these were looked at. `headers` in the order of their numbers. */
+export function afterLook(progress: Progress, looks: readonly Looked[], headers: readonly Header[]): Progress {
+  const open = new Map(progress.open.map((one) => [one.s, one]));
+  for (const { sequence, indexes, taken, waiting, open: still } of looks) {
+    const before = open.get(sequence) ?? entryOf(progress, sequence);
+    open.set(sequence, {
+      s: sequence,
+      n: Math.max(before.n, ...indexes.map((index) => index + 1)),
+      d: before.d + taken,
+      w: withAdded(without(before.w, indexes), waiting),
+      o: withAdded(without(before.o, indexes), still),
+    });
+  }
+  return shortened({ upTo: progress.upTo, open: [...open.values()] }, headers);
+}
+
+/** Bulk operations of which nothing more can come are not listed any more. */
+export function shortened(progress: Progress, headers: readonly Header[]): Progress {
+  const open = new Map(progress.open.map((one) => [one.s, one]));
+  let { upTo } = progress;
+  for (const header of headers) {
+    const sequence = sequenceOf(header._id);
+    if (sequence <= upTo) continue;
+    if (!isOver(header, open.get(sequence) ?? entryOf(progress, sequence))) break;
+    open.delete(sequence);
+    upTo = sequence;
+  }
+  return { upTo, open: [...open.values()].filter(({ s }) => s > upTo).sort((a, b) => a.s - b.s) };
+}
+
+/** Whether all events that this bulk operation will ever have are taken. */
+export function isOver(header: Header, { n, w, o }: Entry): boolean {
+  return isAtEnd(header) && n >= readableEnd(header) && w.length === 0 && o.length === 0;
+}
+
+/** Nothing of its operations changes any more. */
+export function isAtEnd(header: Header): boolean {
+  return endStates.has(header.state) && header.unsettled === undefined;
+}
+
+/** Up to here operations may have outcomes. After a stop in the middle of a batch some of that batch do. */
+export function readableEnd(header: Header): number {
+  if (isUnplanned(header)) return 0;
+  if (isAtEnd(header)) return Math.min(header.total, header.cursor + payloadSize);
+  // A batch that waits may have outcomes too; one that runs will soon be at its end.
+  const isHeldUp = header.state === 'paused' || (header.state.startsWith('waiting-') && header.attempts > 0);
+  return isHeldUp ? Math.min(header.total, header.cursor + payloadSize) : header.cursor;
+}
+
+/** How many events this publisher has not taken yet. */
+export function untaken(progress: Progress, headers: readonly Header[]): number {
+  const taken = new Map(progress.open.map(({ s, d }) => [s, d]));
+  let sum = 0;
+  for (const header of headers) {
+    const sequence = sequenceOf(header._id);
+    if (sequence > progress.upTo) sum += Math.max(0, (header.events ?? 0) - (taken.get(sequence) ?? 0));
+  }
+  return sum;
+}
+
+/** Whether anything waits to be looked at again. */
+export function waitingCount({ open }: Progress): number {
+  return open.reduce((sum, { w }) => sum + countOf(w), 0);
+}

@@ -1,0 +1,179 @@
+import { eventNameOf, keyOf } from '../queue/keys.js';
+import type { Queue } from '../queue/queue.js';
+import {
+  hasEvent,
+  isOutcome,
+  isUnplanned,
+  payloadSize,
+  sequenceOf,
+  type Header,
+  type RowState,
+} from '../queue/stored.js';
+import { hashOf } from '../queue/subjects.js';
+
+/** Hashes of operations that are kept in memory for bulk operations in which something was found: 4 bytes each. */
+const mostKept = 1_000_000;
+
+/** A mutation whose previous one is asked for. */
+export interface Mutation {
+  readonly index: number;
+  readonly id: string;
+}
+
+/**
+ * Finds the event before: which earlier mutation of the same document is still kept (O8). Nothing is stored for it: each
+ * bulk operation says by hashes which documents it may concern; only where one fits are its operations and outcomes read.
+ */
+export class Trail {
+  readonly #queue: Queue;
+  /** Sorted hashes of a bulk operation's documents, by its id; null: they are not known. */
+  readonly #subjects = new Map<string, Uint32Array | null>();
+  /** The hash of each operation's document, in their order. */
+  readonly #inOrder = new Map<string, Uint32Array>();
+  #kept = 0;
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  /** The rows of a batch that have their outcome now, with what their events say of the one before. */
+  async named(
+    header: Header,
+    batch: { readonly from: number; readonly operations: readonly { readonly id: unknown }[] },
+    before: readonly RowState[],
+    rows: readonly RowState[],
+  ): Promise<readonly RowState[]> {
+    const fresh = rows.flatMap((row, place) => {
+      const id = batch.operations[place]?.id;
+      if (!hasEvent(row) || isOutcome(before[place]) || typeof id !== 'string') return [];
+      return [{ index: batch.from + place, id }];
+    });
+    if (fresh.length === 0) return rows;
+    const previous = await this.previousOf(header, fresh);
+    if (previous.size === 0) return rows;
+    return rows.map((row, place) => {
+      const p = previous.get(batch.from + place);
+      return p === undefined ? row : { ...row, p };
+    });
+  }
+
+  /** The names of the previous events (see `eventNameOf`), by the index of the mutation. Those without one are left out. */
+  async previousOf(header: Header, mutations: readonly Mutation[]): Promise<ReadonlyMap<number, string>> {
+    const found = new Map<number, string>();
+    const open = byHash(mutations);
+    const own = sequenceOf(header._id);
+    const earlier = this.#queue.headers().filter((one) => {
+      const sequence = sequenceOf(one._id);
+      if (sequence === own) return header.cursor > 0 && mayRepeat(header);
+      return sequence < own && one.target === header.target && !isUnplanned(one) && (one.events ?? 0) > 0;
+    });
+    for (const one of earlier.reverse()) {
+      if (open.size === 0) break;
+      for (const [index, name] of await this.#in(one, open, own)) if (!found.has(index)) found.set(index, name);
+      for (const [hash, asked] of open) if (asked.every(({ index }) => found.has(index))) open.delete(hash);
+    }
+    return found;
+  }
+
+  /** The latest events of these documents in one bulk operation. */
+  async #in(
+    header: Header,
+    open: ReadonlyMap<number, readonly Mutation[]>,
+    own: number,
+  ): Promise<ReadonlyMap<number, string>> {
+    const names = new Map<number, string>();
+    const subjects = await this.#subjectsOf(header);
+    const hashes = [...open.keys()].filter((hash) => subjects === null || has(subjects, hash));
+    if (hashes.length === 0) return names;
+    const sequence = sequenceOf(header._id);
+    const wanted = new Set(hashes);
+    const candidates: { at: number; mutation: Mutation }[] = [];
+    (await this.#hashesOf(header)).forEach((hash, at) => {
+      if (!wanted.has(hash)) return;
+      for (const mutation of open.get(hash) ?? []) {
+        if (sequence !== own || at < mutation.index) candidates.push({ at, mutation });
+      }
+    });
+    const [first, last] = [candidates[0], candidates[candidates.length - 1]];
+    if (first === undefined || last === undefined) return names;
+    const operations = await this.#queue.operationsAt(
+      header,
+      candidates.map(({ at }) => at),
+    );
+    const rows = await this.#queue.rowsBetween(sequence, first.at, last.at + 1);
+    for (const { at, mutation } of candidates) {
+      const operation = operations.get(at);
+      // Two documents may have one hash, and what failed has no event.
+      if (operation?.i !== mutation.id || !hasEvent(rows.get(at))) continue;
+      names.set(mutation.index, eventNameOf(keyOf(header, operation, at)));
+    }
+    return names;
+  }
+
+  async #subjectsOf(header: Header): Promise<Uint32Array | null> {
+    const { subjects, id, plan } = header;
+    // The subjects of a plan are those of its operations only when it is planned.
+    const name = plan === undefined ? id : `${id} ${header.payload}`;
+    const known = this.#subjects.get(name);
+    if (known !== undefined) return known;
+    const hashes =
+      subjects === null
+        ? null
+        : Array.isArray(subjects)
+          ? Uint32Array.from(subjects)
+          : await this.#queue.digest(subjects);
+    const sorted = hashes?.slice().sort() ?? null;
+    this.#subjects.set(name, sorted);
+    return sorted;
+  }
+
+  async #hashesOf(header: Header): Promise<Uint32Array> {
+    const known = this.#inOrder.get(header.payload);
+    if (known !== undefined) return known;
+    const hashes = new Uint32Array(header.total);
+    for (let from = 0; from < header.total; from += payloadSize) {
+      const operations = await this.#queue.operations(header, from, payloadSize);
+      operations.forEach(({ i }, place) => {
+        if (typeof i === 'string') hashes[from + place] = hashOf(i);
+      });
+    }
+    this.#makeRoom(hashes.length);
+    this.#inOrder.set(header.payload, hashes);
+    return hashes;
+  }
+
+  #makeRoom(length: number): void {
+    for (const [payload, hashes] of this.#inOrder) {
+      if (this.#kept + length <= mostKept) break;
+      this.#inOrder.delete(payload);
+      this.#kept -= hashes.length;
+    }
+    this.#kept += length;
+  }
+}
+
+function byHash(mutations: readonly Mutation[]): Map<number, Mutation[]> {
+  const found = new Map<number, Mutation[]>();
+  for (const mutation of mutations) {
+    const hash = hashOf(mutation.id);
+    found.set(hash, [...(found.get(hash) ?? []), mutation]);
+  }
+  return found;
+}
+
+/** Whether a bulk operation may change a document more than once. */
+function mayRepeat({ subjects, total }: Header): boolean {
+  if (subjects === null) return true;
+  return (Array.isArray(subjects) ? subjects.length : subjects.count) < total;
+}
+
+/** Whether a sorted list holds a hash. */
+function has(sorted: Uint32Array, hash: number): boolean {
+  let low = 0;
+  for (let high = sorted.length; low < high;) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? 0) < hash) low = middle + 1;
+    else high = middle;
+  }
+  return sorted[low] === hash;
+}

@@ -1,0 +1,45 @@
+import { ServerDatabase } from './http/server-database.js';
+import type { Publisher } from './model/event.js';
+import type { Parts } from './parts.js';
+import { Publication } from './sync/publication.js';
+import type { TransferParts } from './sync/transfer.js';
+
+/** The publication of events to each of the app's publishers, wired together. */
+export function publicationsOf(storeId: string, parts: Parts): readonly Publication[] {
+  const { options, events, transfer, requests, closed, replication } = parts;
+  const server = options.server === undefined ? undefined : new ServerDatabase(options.server, requests);
+  return (options.publishers ?? []).map(
+    (publisher) =>
+      new Publication({
+        ...transfer,
+        gate: gateFor(publisher, parts),
+        publisher,
+        events,
+        storeId,
+        context: (attempt) => ({
+          fetch: (input, init) => requests.handlerFetch(input, init),
+          database: (url) => new ServerDatabase(url, requests, 'retry'),
+          signal: closed,
+          attempt,
+        }),
+        missing: server === undefined ? undefined : (asked) => server.missing(asked),
+        isPushed: () => replication?.status().push.state !== 'running',
+        quarantine: () => Promise.reject(new TypeError('not yet')),
+      }),
+  );
+}
+
+/** What a publisher needs must work before it is tried; nobody waits for what it does not need. */
+function gateFor({ needs = 'server' }: Publisher, { gate }: Parts): TransferParts['gate'] {
+  const failed = (): void => {
+    gate.failed();
+  };
+  switch (needs) {
+    case 'server':
+      return gate;
+    case 'network':
+      return { state: () => gate.network(), failed };
+    case 'nothing':
+      return { state: () => 'open', failed: () => undefined };
+  }
+}
