@@ -1,5 +1,6 @@
 import { ServerDatabase } from './http/server-database.js';
 import type { Publisher } from './model/event.js';
+import { publishContext } from './outbox/publish-context.js';
 import type { Parts } from './parts.js';
 import { Publication } from './sync/publication.js';
 import type { TransferParts } from './sync/transfer.js';
@@ -16,15 +17,9 @@ export function publicationsOf(storeId: string, parts: Parts): readonly Publicat
         publisher,
         events,
         storeId,
-        context: (attempt) => ({
-          fetch: (input, init) => requests.handlerFetch(input, init),
-          database: (url) => new ServerDatabase(url, requests, 'retry'),
-          signal: closed,
-          attempt,
-        }),
+        context: (attempt) => publishContext(requests, closed, attempt),
         missing: server === undefined ? undefined : (asked) => server.missing(asked),
         isPushed: () => replication?.status().push.state !== 'running',
-        quarantine: () => Promise.reject(new TypeError('not yet')),
       }),
   );
 }
