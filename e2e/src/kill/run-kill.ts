@@ -1,0 +1,146 @@
+/*
+ * npm run test:kill [-- --kills N] [--seed N]: a Chromium with its profile on disk works through 2,000 operations while
+ * the server flaps, and is killed (SIGKILL, all of its processes) at N random moments; then server and device must agree.
+ */
+import { existsSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { allDocuments, type Couch } from '@afield/demo-app/host';
+import { serverUnderTest, temporaryDatabases, temporaryFolder } from '@afield/devserver';
+import { disagreements } from './agreement.js';
+import { Browser } from './browser.js';
+import { Flapping } from './flapping.js';
+import { PageHost } from './page-host.js';
+import { before, bulkCount, documentsOf, perBulk, type Config, type ShownBulk } from './work.js';
+
+/** How long a life may last after its page has begun. Milliseconds. */
+const longestLifeMs = 2000;
+const total = bulkCount * perBulk;
+
+const { values } = parseArgs({
+  args: process.argv.slice(2).filter((argument) => argument !== '--'),
+  options: { kills: { type: 'string', default: '50' }, seed: { type: 'string' } },
+});
+const kills = Number(values.kills);
+const seed = Number(values.seed ?? Math.floor(Math.random() * 0x7fffffff));
+if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed))
+  throw new Error('--kills and --seed need numbers.');
+let state = (seed % 2_147_483_646) + 1;
+const random = (): number => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
+
+const usual = '/usr/bin/chromium';
+const executable = process.env['AFIELD_CHROMIUM'] ?? (existsSync(usual) ? usual : undefined);
+if (executable === undefined) throw new Error('No Chromium: set AFIELD_CHROMIUM to its path.');
+
+const server = await serverUnderTest();
+const databases = temporaryDatabases(server.directUrl, server.admin);
+const profile = await temporaryFolder('afield-kill');
+const host = await PageHost.start();
+const lives: Browser[] = [];
+const confirmed = new Set<string>();
+const problems = new Set<string>();
+let done = 0;
+let settled: { rows: unknown; bulks: readonly ShownBulk[] } | undefined;
+host.listen((told) => {
+  if ('confirmed' in told) confirmed.add(told.confirmed);
+  else if ('done' in told) done = told.done;
+  else if ('problem' in told) problems.add(told.problem);
+  else if ('settled' in told) settled = told.settled;
+});
+
+/** A browser on the profile, when its page has begun. */
+async function life(config: Pick<Config, 'allowed' | 'isLast'>): Promise<Browser> {
+  host.config = { ...urls, documents: total, ...config };
+  settled = undefined;
+  const alive = new Promise<void>((resolve) => {
+    const stop = host.listen((told) => {
+      if (!('alive' in told)) return;
+      stop();
+      resolve();
+    });
+  });
+  const browser = new Browser(executable ?? '', profile.folder, host.address);
+  lives.push(browser);
+  await within(60_000, alive, 'the page to begin');
+  return browser;
+}
+
+async function within<Value>(ms: number, promise: Promise<Value>, what: string): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`Waited ${String(ms / 1000)} s for ${what}: ${String(done)} of ${String(total)} are done.`));
+    }, ms);
+  });
+  return Promise.race([promise, late]).finally(() => {
+    clearTimeout(timer);
+  });
+}
+
+const isSettled = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (settled !== undefined) resolve();
+    const stop = host.listen((told) => {
+      if (!('settled' in told)) return;
+      stop();
+      resolve();
+    });
+  });
+
+const security = 'everyone';
+const docs = Array.from({ length: bulkCount }, (_, bulk) => documentsOf(bulk)).flatMap((ids) =>
+  ids.map((_id) => ({ _id, type: 'person', name: `Person ${_id}`, parent: before })),
+);
+const records = await databases.create('records', { security, docs });
+const results = await databases.create('results', { security });
+const through = (url: string): string => url.replace(server.directUrl, server.url);
+const urls = { records: through(records.url), results: through(results.url) };
+console.log(`Seed ${String(seed)}: ${String(total)} operations, ${String(kills)} kills, ${executable}`);
+
+try {
+  const first = await life({ allowed: 0, isLast: false });
+  await within(300_000, isSettled(), 'the documents on the device');
+  await first.kill();
+
+  const flapping = new Flapping(server.proxy, random);
+  for (let kill = 1; kill <= kills; kill += 1) {
+    const allowed = Math.max(1, Math.round((bulkCount * kill) / kills));
+    const browser = await life({ allowed, isLast: false });
+    const momentMs = random() * longestLifeMs;
+    await new Promise((resolve) => setTimeout(resolve, momentMs));
+    const was = settled === undefined ? 'at work' : 'at rest';
+    await browser.kill();
+    console.log(
+      `kill ${String(kill).padStart(2)} after ${momentMs.toFixed(0).padStart(4)} ms, ${was}: ` +
+        `${String(confirmed.size)} bulk operations confirmed, ${String(done)} operations done`,
+    );
+  }
+  await flapping.heal();
+  console.log(`The network changed ${String(flapping.changes)} times and is whole now.`);
+
+  const last = await life({ allowed: bulkCount, isLast: true });
+  await within(600_000, isSettled(), 'everything to come to its end');
+  await last.kill();
+  const couch: Couch = { address: server.directUrl, ...server.admin };
+  const there = [...(await allDocuments(couch, records.name)).values()];
+  const wrong = disagreements({
+    device: settled?.rows,
+    server: there.map((doc) => ({ id: doc._id, doc })),
+    bulks: settled?.bulks ?? [],
+    confirmed,
+    results: [...(await allDocuments(couch, results.name)).values()].filter(({ type }) => type === 'afield-result'),
+  });
+  for (const problem of problems) wrong.push(`an error of the page: ${problem}`);
+  for (const line of wrong.slice(0, 20)) console.log(`WRONG: ${line}`);
+  console.log(
+    wrong.length === 0
+      ? `After ${String(kills)} kills server and device agree: ${String(total)} operations, each applied and written once.`
+      : `${String(wrong.length)} things are wrong. Run it again: npm run test:kill -- --seed ${String(seed)}`,
+  );
+  process.exitCode = wrong.length === 0 ? 0 : 1;
+} finally {
+  for (const browser of lives) await browser.kill();
+  await host.close();
+  await databases.dispose();
+  await server.close();
+  await profile.remove();
+}
