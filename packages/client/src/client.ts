@@ -15,13 +15,14 @@ import { ClientClosedError } from './model/errors.js';
 import type { DocumentEvent } from './model/event.js';
 import { checkListing } from './outbox/listing.js';
 import type { PouchLike } from './model/pouch.js';
+import type { QuarantineDecision, QuarantineEntry } from './model/quarantine.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation } from './model/states.js';
 import { Leadership } from './leadership.js';
 import { checkOptions } from './options.js';
 import { partsOf, type Parts } from './parts.js';
 import { Intake } from './queue/intake.js';
 import { operationCopyOf } from './queue/copy.js';
-import { checkFilter, checkListFilter, checkRetryOptions } from './queue/failure-filter.js';
+import { checkFilter, checkListFilter, checkQuarantineFilter, checkRetryOptions } from './queue/failure-filter.js';
 import type { Header } from './queue/stored.js';
 import { SharedStore } from './shared-store.js';
 import { Shown } from './shown.js';
@@ -42,6 +43,7 @@ class AfieldClient implements Client {
   readonly status$: Observable<ClientStatus>;
   readonly failures$: Observable<readonly FailedOperation[]>;
   readonly events$: Observable<DocumentEvent>;
+  readonly quarantine$: Observable<readonly QuarantineEntry[]>;
 
   readonly #closing = new AbortController();
   readonly #parts: Parts;
@@ -64,6 +66,9 @@ class AfieldClient implements Client {
     const poke = (): void => {
       this.#poke();
     };
+    const announceNew = (): void => {
+      this.#store.announceNew();
+    };
     const parts = partsOf(checkOptions(options), {
       closed,
       changed,
@@ -71,6 +76,13 @@ class AfieldClient implements Client {
       failuresChanged: () => {
         this.#shown.failuresChanged();
       },
+      quarantineChanged: () => {
+        this.#shown.quarantineChanged();
+      },
+      quarantineAdded: () => {
+        this.#store.announceChanged();
+      },
+      announce: announceNew,
       wrote: (target) => {
         this.#work.wrote(target);
       },
@@ -94,11 +106,12 @@ class AfieldClient implements Client {
     this.#leadership = new Leadership(parts, { store: this.#store, work: this.#work, changed, announce });
     const open = (): Promise<unknown> => this.#store.open();
     this.#intake = new Intake({ ...parts, ...parts.environment, hasServer: options.server !== undefined, open });
-    this.#shown = new Shown({ ...parts, open, now: () => this.#now() });
+    this.#shown = new Shown({ ...parts, ...parts.environment, open, now: () => this.#now() });
     this.bulkOperations$ = this.#shown.bulkOperations$;
     this.status$ = this.#shown.status$;
     this.failures$ = this.#shown.failures$;
     this.events$ = parts.pageEvents.events$;
+    this.quarantine$ = this.#shown.quarantine$;
   }
 
   get documents(): PouchLike {
@@ -112,7 +125,7 @@ class AfieldClient implements Client {
   enqueue(request: EnqueueRequest | PlanRequest): Promise<EnqueueReceipt> {
     return this.#answer(async () => {
       const receipt = await this.#intake.append(request);
-      this.#announce();
+      if (!receipt.duplicate) this.#announce();
       return receipt;
     });
   }
@@ -181,6 +194,25 @@ class AfieldClient implements Client {
       const storeId = await this.#store.open();
       if (!this.#work.isLeader) await this.#parts.queue.refreshAll();
       return this.#parts.events.list(storeId, asked.after, asked.limit);
+    });
+  }
+
+  async listQuarantined(filter: { readonly resolved?: boolean } = {}): Promise<readonly QuarantineEntry[]> {
+    const resolved = checkQuarantineFilter(filter);
+    return this.#answer(async () => {
+      await this.#store.open();
+      const { quarantine } = this.#parts;
+      await quarantine.load();
+      return quarantine.list(resolved);
+    });
+  }
+
+  resolveQuarantined(quarantineId: string, decision: QuarantineDecision): Promise<EnqueueReceipt | undefined> {
+    return this.#answer(async () => {
+      await this.#store.open();
+      const receipt = await this.#parts.quarantineControl.resolve(quarantineId, decision);
+      if (receipt !== undefined) this.#decided();
+      return receipt;
     });
   }
 
@@ -294,12 +326,13 @@ class AfieldClient implements Client {
   }
 
   #now(): Omit<StatusParts, 'bulkOperations'> {
-    const { options, environment, queue, reports, session } = this.#parts;
+    const { options, environment, queue, reports, quarantine, session } = this.#parts;
     return {
       leader: this.#work.isLeader,
       online: environment.connectivity.online(),
       unreported: options.results === undefined ? 0 : unreported(queue, reports).length,
       ...this.#work.status(),
+      quarantined: quarantine.open,
       signInRequired: session.isRefused,
     };
   }

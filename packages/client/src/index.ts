@@ -43,6 +43,7 @@ export type {
   ClientOptions,
   Credentials,
   DryRun,
+  DuplicateOperation,
   EnqueueReceipt,
   EnqueueRequest,
   FailureFilter,

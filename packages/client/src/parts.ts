@@ -9,10 +9,14 @@ import { typeOf } from './actions/document.js';
 import { Events } from './outbox/events.js';
 import { PageEvents } from './outbox/page-events.js';
 import { Trail } from './outbox/trail.js';
+import { Claims } from './queue/claims.js';
 import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
+import { Quarantine } from './queue/quarantine.js';
+import { QuarantineControl } from './queue/quarantine-control.js';
 import { Queue } from './queue/queue.js';
+import { Refused } from './queue/refused.js';
 import { Reports } from './queue/reports.js';
 import { Retries } from './queue/retries.js';
 import { Replication } from './replication.js';
@@ -25,6 +29,7 @@ import { Runner } from './run/runner.js';
 import { LocalDatabase } from './store/local-database.js';
 import { Refusals } from './sync/refusals.js';
 import type { TransferParts } from './sync/transfer.js';
+import { TabLock } from './tabs/tab-lock.js';
 
 /** What the parts call when something has happened. None is called before all parts are there. */
 export interface Calls {
@@ -32,6 +37,11 @@ export interface Calls {
   /** Something that is shown has changed. */
   readonly changed: () => void;
   readonly failuresChanged: () => void;
+  readonly quarantineChanged: () => void;
+  /** This tab has stored a conflict, or what a person decided on one. */
+  readonly quarantineAdded: () => void;
+  /** Something is stored, or was removed, that another tab may wait for. */
+  readonly announce: () => void;
   /** There may be something to do. */
   readonly poke: () => void;
   /** A bulk operation came to its end, or documents were written there. */
@@ -64,6 +74,16 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const reports = new Reports(queue);
   const control = new Control(queue, clock);
   const retries = new Retries({ queue, failures, reports, clock, newId, payloadOf });
+  const tabLock = new TabLock(environment.locks, options.name, tab);
+  const claims = new Claims({ queue, clock, tabLock, closed, announce: calls.announce });
+  const quarantine = new Quarantine({
+    queue,
+    clock,
+    changed: calls.quarantineChanged,
+    added: calls.quarantineAdded,
+  });
+  const quarantineControl = new QuarantineControl({ quarantine, queue, clock, newId, payloadOf });
+  const refused = new Refused({ quarantine, queue, newId, payloadOf, planRequestOf });
 
   const policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, environment.random);
   const scheduler = new Scheduler(clock, () => policy.spread());
@@ -102,6 +122,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     queue,
     failures,
     retries,
+    quarantineControl,
     actions,
     planning,
     events: { typeOf: options.typeOf ?? typeOf, now: () => clock.wall() },
@@ -158,6 +179,11 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     reports,
     control,
     retries,
+    tabLock,
+    claims,
+    quarantine,
+    quarantineControl,
+    refused,
     failureControl,
     policy,
     scheduler,

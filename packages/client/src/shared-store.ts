@@ -1,10 +1,13 @@
 import type { Channel, Environment } from './model/environment.js';
 import { ClientClosedError } from './model/errors.js';
 import type { PageEvents } from './outbox/page-events.js';
+import type { Claims } from './queue/claims.js';
 import type { Failures } from './queue/failures.js';
+import type { Quarantine } from './queue/quarantine.js';
 import type { Queue } from './queue/queue.js';
 import type { Reports } from './queue/reports.js';
 import type { Header } from './queue/stored.js';
+import type { TabLock } from './tabs/tab-lock.js';
 
 export interface SharedStoreParts {
   readonly name: string;
@@ -12,6 +15,9 @@ export interface SharedStoreParts {
   readonly reports: Reports;
   readonly failures: Failures;
   readonly pageEvents: PageEvents;
+  readonly claims: Claims;
+  readonly quarantine: Quarantine;
+  readonly tabLock: TabLock;
   readonly environment: Environment;
   readonly closed: AbortSignal;
   /** Something that is shown has changed. */
@@ -26,6 +32,7 @@ export interface SharedStoreParts {
 export class SharedStore {
   readonly #parts: SharedStoreParts;
   #opening: Promise<string> | undefined;
+  #reading: Promise<void> | undefined;
   #channel: Channel | undefined;
   /** A person has decided something in another tab. */
   #controlChannel: Channel | undefined;
@@ -45,7 +52,8 @@ export class SharedStore {
   }
 
   async #openOnce(): Promise<string> {
-    const { name, environment, pageEvents } = this.#parts;
+    const { name, environment, pageEvents, tabLock } = this.#parts;
+    void tabLock.hold();
     this.#controlChannel ??= environment.channel(`afield:${name}:control`, () => {
       void this.#lookForDecisions();
     });
@@ -53,7 +61,20 @@ export class SharedStore {
       void this.#lookForNew();
     });
     pageEvents.listen((news) => environment.channel(`afield:${name}:events`, news));
-    return this.read();
+    const storeId = await this.read();
+    this.#reading = this.#readQuarantine();
+    return storeId;
+  }
+
+  /** Opening reads headers alone: what is in quarantine is shown a moment later. */
+  async #readQuarantine(): Promise<void> {
+    const { quarantine, environment, closed } = this.#parts;
+    await environment.breathe();
+    try {
+      if (!closed.aborted) await quarantine.ready();
+    } catch {
+      environment.warn('What is in quarantine could not be read. It is read when someone asks for it.');
+    }
   }
 
   /** Reads what is stored now: others may have stored more since it was opened. */
@@ -75,11 +96,12 @@ export class SharedStore {
     this.#controlChannel?.announce();
   }
 
-  /** Another tab has queued something. */
+  /** Another tab has queued something, or given a key back. */
   async #lookForNew(): Promise<void> {
-    const { queue, environment, poke } = this.#parts;
+    const { queue, claims, environment, poke } = this.#parts;
     try {
       if (await queue.loadNew()) poke();
+      claims.news();
     } catch {
       environment.warn('What another tab has queued could not be read. It runs after the next start.');
     }
@@ -99,11 +121,12 @@ export class SharedStore {
 
   /** A person has decided something in another tab: about bulk operations, also ended ones, or about failures. */
   async #lookForDecisions(): Promise<void> {
-    const { queue, reports, failures, environment, changed, noticed, poke } = this.#parts;
+    const { queue, reports, failures, quarantine, environment, changed, noticed, poke } = this.#parts;
     try {
       const stored = await queue.refreshAll();
       reports.loaded(stored.reports);
       await failures.reload();
+      await quarantine.load();
       noticed(stored.headers);
       changed();
       poke();
@@ -112,13 +135,15 @@ export class SharedStore {
     }
   }
 
-  /** Resolves when no opening is under way. */
+  /** Resolves when no opening is under way, nor what follows it. */
   async settled(): Promise<void> {
     await this.#opening?.catch(() => undefined);
+    await this.#reading;
   }
 
   /** Hears and says nothing any more. */
   close(): void {
+    this.#parts.tabLock.release();
     this.#channel?.close();
     this.#controlChannel?.close();
   }

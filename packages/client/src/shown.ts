@@ -1,6 +1,8 @@
-import { BehaviorSubject, defer, from, map, switchMap, type Observable } from 'rxjs';
+import { BehaviorSubject, catchError, defer, EMPTY, from, map, switchMap, type Observable } from 'rxjs';
 import type { BulkOperationStatus, ClientStatus, FailedOperation } from './model/states.js';
+import type { QuarantineEntry } from './model/quarantine.js';
 import type { Failures } from './queue/failures.js';
+import type { Quarantine } from './queue/quarantine.js';
 import type { Queue } from './queue/queue.js';
 import type { Reports } from './queue/reports.js';
 import { sequenceOf } from './queue/stored.js';
@@ -12,11 +14,13 @@ export interface ShownParts {
   readonly queue: Queue;
   readonly reports: Reports;
   readonly failures: Failures;
+  readonly quarantine: Quarantine;
   readonly scheduler: Scheduler;
   readonly closed: AbortSignal;
   /** Resolves when the store is open. */
   readonly open: () => Promise<unknown>;
   /** What is to be shown of the client itself. */
+  readonly warn: (line: string) => void;
   readonly now: () => Omit<StatusParts, 'bulkOperations'>;
 }
 
@@ -25,14 +29,16 @@ export class Shown {
   readonly bulkOperations$: Observable<readonly BulkOperationStatus[]>;
   readonly status$: Observable<ClientStatus>;
   readonly failures$: Observable<readonly FailedOperation[]>;
+  readonly quarantine$: Observable<readonly QuarantineEntry[]>;
   readonly #parts: ShownParts;
   readonly #bulkOperations = new BehaviorSubject<readonly BulkOperationStatus[]>([]);
   readonly #status: BehaviorSubject<ClientStatus>;
   readonly #failed = new BehaviorSubject<void>(undefined);
+  readonly #quarantined = new BehaviorSubject<void>(undefined);
   #dirty = false;
 
   constructor(parts: ShownParts) {
-    const { failures, open, now } = parts;
+    const { failures, quarantine, open, warn, now } = parts;
     this.#parts = parts;
     this.#status = new BehaviorSubject(clientStatus({ bulkOperations: [], ...now() }));
     this.bulkOperations$ = this.#bulkOperations.asObservable();
@@ -40,6 +46,17 @@ export class Shown {
     this.failures$ = defer(() => from(open().then(() => failures.load()))).pipe(
       switchMap(() => this.#failed),
       map(() => failures.list()),
+    );
+    const listed = (): Observable<readonly QuarantineEntry[]> =>
+      from(quarantine.list(false)).pipe(
+        catchError(() => {
+          warn('What is in quarantine could not be read. It is read again when there is more.');
+          return EMPTY;
+        }),
+      );
+    this.quarantine$ = defer(() => from(open().then(() => quarantine.ready()))).pipe(
+      switchMap(() => this.#quarantined),
+      switchMap(listed),
     );
   }
 
@@ -64,7 +81,12 @@ export class Shown {
     this.changed();
   }
 
+  quarantineChanged(): void {
+    this.#quarantined.next();
+    this.changed();
+  }
+
   complete(): void {
-    for (const subject of [this.#bulkOperations, this.#status, this.#failed]) subject.complete();
+    for (const subject of [this.#bulkOperations, this.#status, this.#failed, this.#quarantined]) subject.complete();
   }
 }

@@ -42,6 +42,7 @@ export interface StatusParts extends Pick<ClientStatus, 'push' | 'pull' | 'resul
   readonly leader: boolean;
   readonly online: boolean;
   readonly unreported: number;
+  readonly quarantined: number;
   readonly signInRequired: boolean;
 }
 

@@ -6,6 +6,7 @@ import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperati
 import type { AnyAction } from './handler.js';
 import type { AnyPlan } from './plan.js';
 import type { PouchConstructor, PouchLike } from './pouch.js';
+import type { QuarantineDecision, QuarantineEntry } from './quarantine.js';
 
 /** How to sign in at the server. Kept in memory only, never stored, never logged. */
 export type Credentials =
@@ -118,6 +119,19 @@ export interface EnqueueReceipt {
   readonly key: string;
   /** Operations; 0 for a plan, whose operations are not known yet. */
   readonly total: number;
+  /** All of this was queued before, with the same keys and the same content: it is the bulk operation of then (O4). */
+  readonly duplicate: boolean;
+  /** Operations of the request that were queued before, with the same content: they are not queued again. */
+  readonly duplicates: readonly DuplicateOperation[];
+}
+
+/** An operation that was queued before under the same key, with the same content. */
+export interface DuplicateOperation {
+  /** Place of the operation in the request, from 0. */
+  readonly index: number;
+  readonly key: string;
+  /** The bulk operation that holds it; for a second one in the same request, the one of this receipt. */
+  readonly bulkOperationId: string;
 }
 
 /** Which failures are meant: all that fit every given field. An empty filter means all that are open. */
@@ -163,7 +177,13 @@ export interface Client {
    * Who subscribes late gets the last 1,000 of this tab first.
    */
   readonly events$: Observable<DocumentEvent>;
-  /** Resolves when everything is durable (O2). Rejects with `InvalidRequestError` and stores nothing when something is wrong. */
+  /** Conflicting duplicates that no person has decided on yet; the present ones come at once to whoever subscribes late. */
+  readonly quarantine$: Observable<readonly QuarantineEntry[]>;
+  /**
+   * Resolves when everything is durable (O2). What was queued before, with the same keys and the same content, is not queued
+   * again, and the receipt says so. Rejects with `InvalidRequestError` and stores nothing when something is wrong, and with
+   * `IdempotencyConflictError` when a key was used before with other content (O4).
+   */
   enqueue(request: EnqueueRequest | PlanRequest): Promise<EnqueueReceipt>;
   /**
    * Runs a plan on the documents as they are now; stores nothing and changes nothing. Rejects with `InvalidRequestError`
@@ -216,6 +236,14 @@ export interface Client {
     readonly after?: { readonly sequence: number; readonly index: number };
     readonly limit?: number;
   }): Promise<readonly DocumentEvent[]>;
+  /** Conflicting duplicates that are open, or with `resolved: true` those that a person has decided on. */
+  listQuarantined(filter?: { readonly resolved?: boolean }): Promise<readonly QuarantineEntry[]>;
+  /**
+   * Ends a conflict: `keep-first` and `discard` leave what counts as it is; `take-second` queues the second version under a
+   * key derived from the old one (for `event`: publishes it under an id derived from the old one). Answers with what was
+   * queued, if anything. Rejects with `AfieldError` (`unknown_quarantine`, `already_resolved`).
+   */
+  resolveQuarantined(quarantineId: string, decision: QuarantineDecision): Promise<EnqueueReceipt | undefined>;
   /** Makes everything that waits for a time or for the network due now (R14). */
   syncNow(): void;
   /** The app has new credentials (R12): waiting work goes on. */

@@ -54,8 +54,8 @@ export interface KeyConflict {
   /** Place of the operation in the request, from 0; -1 for the key of the bulk operation. */
   readonly index: number;
   readonly key: string;
-  /** The bulk operation that has used the key first. */
-  readonly bulkOperationId: string;
+  /** The bulk operation that has used the key first; undefined when it was another operation of the same request. */
+  readonly bulkOperationId: string | undefined;
   /** Where both versions are kept. */
   readonly quarantineId: string;
 }

@@ -9,6 +9,10 @@ export type QuarantineKind = 'operation' | 'bulk-operation' | 'create' | 'event'
 /** What a person can do with an entry: leave the first as it is, let the second count too, or drop the entry. */
 export type QuarantineDecision = 'keep-first' | 'take-second' | 'discard';
 
+/**
+ * One conflict. For `operation` both versions are `{ action, target, id, key, content }`; for `bulk-operation` they are
+ * `{ target, total, actions: [{ action, operations }] }` with the first 1,000 operations, or `{ target, plan, request }`.
+ */
 export interface QuarantineEntry {
   /** Names this entry on this device, for `resolveQuarantined`. */
   readonly quarantineId: string;
@@ -17,7 +21,7 @@ export interface QuarantineEntry {
   readonly key: string;
   /** The bulk operation that holds the first version; undefined for a document that came from elsewhere. */
   readonly bulkOperationId: string | undefined;
-  /** What counts now: the operation that was queued first, the document as it was found, the event as it is stored. */
+  /** What counts now (undefined when it is no longer stored): the operation that was queued first, the document as it was found, the event as it is stored. */
   readonly first: unknown;
   /** What was refused. */
   readonly second: unknown;

@@ -104,6 +104,8 @@ export interface ClientStatus {
   readonly publishers: Readonly<Record<string, PublisherStatus>>;
   /** Events that some publisher has not taken yet. */
   readonly unpublished: number;
+  /** Conflicting duplicates that no person has decided on yet. */
+  readonly quarantined: number;
   /** Whether the app must bring credentials (R12). */
   readonly signInRequired: boolean;
 }

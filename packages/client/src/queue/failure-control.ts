@@ -1,5 +1,5 @@
 import type { EnqueueRequest, FailureFilter, OperationInput, RetryOptions, RetryReceipt } from '../model/client.js';
-import { AfieldError } from '../model/errors.js';
+import { AfieldError, InvalidRequestError } from '../model/errors.js';
 import type { AnyAction } from '../model/handler.js';
 import type { FailedOperation } from '../model/states.js';
 import type { ListFilter } from './failure-filter.js';
@@ -44,6 +44,10 @@ export class FailureControl {
 
   async edit(failureId: string, operation: OperationInput, options: RetryOptions): Promise<RetryReceipt> {
     const { action } = this.#operation(failureId);
+    if ((operation as OperationInput | null | undefined)?.key !== undefined) {
+      const message = 'cannot be given: the key of a retry is derived from the one of the failure';
+      throw new InvalidRequestError([{ index: 0, field: 'key', message }]);
+    }
     const request: EnqueueRequest = { target: 'local', actions: [{ action, operations: [operation] }] };
     const { operations } = await checkRequest(request, this.#actions, true, this.#breathe);
     return this.#retry(() => {

@@ -15,9 +15,19 @@ const filterShape = z.strictObject({
   before: z.optional(time),
 });
 
+const quarantineFilterShape = z.strictObject({ resolved: z.optional(z.boolean()) });
+
 /** One operation a day: a rest that is longer would look like one that never ends, or could not be stored. */
 const leastRate = 1 / 86_400;
 const optionsShape = z.strictObject({ ratePerSecond: z.optional(z.number().check(z.gte(leastRate), z.lt(Infinity))) });
+
+/** Whether resolved conflicts are meant. */
+export function checkQuarantineFilter(filter: unknown): boolean {
+  const parsed = quarantineFilterShape.safeParse(filter);
+  if (parsed.success) return parsed.data.resolved ?? false;
+  const message = 'must be an object with no other field than `resolved`, true or false';
+  throw new InvalidRequestError([{ index: -1, field: 'filter', message }]);
+}
 
 /**
  * A copy of a filter, as it may be used. A misspelt field, or one that is there but undefined, would choose more than was

@@ -12,13 +12,24 @@ export interface MutationKey {
 
 /** The key of an operation of this bulk operation. */
 export function keyOf(
-  header: Pick<Header, 'key' | 'derived'>,
+  header: Pick<Header, 'key' | 'derived' | 'taken'>,
   operation: Pick<StoredOperation, 'k' | 'o'> | undefined,
   index: number,
 ): MutationKey {
   const { k, o } = operation ?? {};
-  if (k !== undefined) return { key: k, origin: o ?? 'o' };
-  return { key: `${header.key}:${String(index)}`, origin: header.derived === true ? 'b~' : 'b' };
+  const isTaken = header.taken !== undefined;
+  if (k !== undefined) {
+    // The caller gave this key to what was refused: it may stand for something else by now.
+    if (isTaken && o === undefined) return { key: `${k}${header.key.slice(header.key.lastIndexOf('~'))}`, origin: 'q' };
+    return { key: k, origin: o ?? 'o' };
+  }
+  const origin = header.derived === true ? 'b~' : 'b';
+  return { key: `${header.key}:${String(index)}`, origin: isTaken ? 'q' : origin };
+}
+
+/** What a second version is known by when a person takes it out of quarantine: `key~` and eight digits of its hash. */
+export function takenKey(key: string, hash: string): MutationKey {
+  return { key: `${key}~${hash.slice(0, 8)}`, origin: 'q' };
 }
 
 /** The id of a mutation's event: two devices that use the same key do not collide (O1). */

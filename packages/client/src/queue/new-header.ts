@@ -5,7 +5,7 @@ import { storedVersion, type Header, type StoredOperation } from './stored.js';
 export function newHeader(
   given: { readonly lane: string | null | undefined } & Pick<Header, 'id' | 'key' | 'parts' | 'payload' | 'queuedAt'> &
     Pick<EnqueueRequest, 'target'> &
-    Partial<Pick<Header, 'rate' | 'retries' | 'continues' | 'plan' | 'derived'>>,
+    Partial<Pick<Header, 'rate' | 'retries' | 'continues' | 'plan' | 'derived' | 'taken'>>,
   operations: readonly StoredOperation[],
 ): Omit<Header, '_id' | '_rev' | 'subjects'> {
   const { lane, ...rest } = given;
@@ -26,4 +26,15 @@ export function newHeader(
     lastError: null,
     lease: null,
   };
+}
+
+/** Parts of a bulk operation: neighbours of one action are one part. */
+export function partsOf(entries: readonly { readonly action: string }[]): { action: string; count: number }[] {
+  const parts: { action: string; count: number }[] = [];
+  for (const { action } of entries) {
+    const last = parts[parts.length - 1];
+    if (last?.action === action) last.count++;
+    else parts.push({ action, count: 1 });
+  }
+  return parts;
 }

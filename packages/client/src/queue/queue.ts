@@ -46,6 +46,8 @@ export class Queue {
   readonly #db: LocalDatabase;
   readonly #breathe: () => Promise<void>;
   readonly #headers = new Map<number, Header>();
+  /** Sequence numbers by the ids of the bulk operations. */
+  readonly #sequences = new Map<string, number>();
   /** Sequence numbers in their order; unset when one was added. */
   #order: number[] | undefined;
   #lastSequence = 0;
@@ -105,11 +107,15 @@ export class Queue {
     return this.#headers.get(sequence);
   }
 
+  /** The bulk operation of this id, as far as it is in memory. */
+  known(bulkOperationId: string): Header | undefined {
+    return this.#headers.get(this.#sequences.get(bulkOperationId) ?? 0);
+  }
+
   /** The bulk operation of this id; what another tab has queued is looked for. Throws `AfieldError` when there is none. */
   async find(bulkOperationId: string): Promise<Header> {
-    const known = (): Header | undefined => this.headers().find(({ id }) => id === bulkOperationId);
-    if (known() === undefined) await this.loadNew();
-    const header = known();
+    if (this.known(bulkOperationId) === undefined) await this.loadNew();
+    const header = this.known(bulkOperationId);
     if (header !== undefined) return header;
     throw new AfieldError('unknown_bulk_operation', `There is no bulk operation ${bulkOperationId} on this device.`);
   }
@@ -158,14 +164,10 @@ export class Queue {
     request: unknown,
     declared: readonly string[] | undefined,
   ): Promise<Header> {
-    const stored: z.infer<typeof planRequestDoc> = {
-      _id: header.plan.request,
-      v: storedVersion,
-      request: JSON.stringify({ request }),
-    };
-    await this.writeAll([stored]);
-    const subjects = declared === undefined ? null : await this.#writeSubjects(header.payload, declared);
-    return this.appendHeader({ ...header, subjects });
+    return this.appendHeader({
+      ...header,
+      subjects: await this.writePlan(header.plan.request, header.payload, request, declared),
+    });
   }
 
   /** Stores a header that makes count what is stored already. */
@@ -201,6 +203,18 @@ export class Queue {
     return this.#writeSubjects(prefix, idsOf(operations));
   }
 
+  /** The same for the request of a plan, under an id that no one has used. */
+  async writePlan(
+    id: string,
+    prefix: string,
+    request: unknown,
+    declared: readonly string[] | undefined,
+  ): Promise<Header['subjects']> {
+    const stored: z.infer<typeof planRequestDoc> = { _id: id, v: storedVersion, request: JSON.stringify({ request }) };
+    await this.writeAll([stored]);
+    return declared === undefined ? null : this.#writeSubjects(prefix, declared);
+  }
+
   async #writeSubjects(payload: string, ids: Iterable<unknown>): Promise<Header['subjects']> {
     const prefix = payload.replace(/^p:/, 'd:');
     const hashes = await subjectsOf(ids, this.#breathe);
@@ -216,14 +230,18 @@ export class Queue {
   }
 
   /** The request of a plan, as it was queued. */
-  async planRequest({ plan }: Header): Promise<unknown> {
+  async planRequest({ plan }: Pick<Header, 'plan'>): Promise<unknown> {
     const doc = plan === undefined ? undefined : await this.readDoc(plan.request, planRequestDoc);
     if (doc === undefined) throw new AfieldError('store_unreadable', 'The request of a plan is missing in the store.');
     return storedRequest.parse(JSON.parse(doc.request)).request;
   }
 
   /** The operations from `from`, at most `count` of them. */
-  async operations(header: Header, from: number, count: number): Promise<readonly StoredOperation[]> {
+  async operations(
+    header: Pick<Header, 'payload' | 'total'>,
+    from: number,
+    count: number,
+  ): Promise<readonly StoredOperation[]> {
     const found: StoredOperation[] = [];
     const end = Math.min(from + count, header.total);
     for (let at = from; at < end;) {
@@ -353,6 +371,15 @@ export class Queue {
     return row?.doc === undefined ? undefined : readAs(shape, row.doc, id);
   }
 
+  /** The documents of these ids, as far as there are some. */
+  async readDocs<Shape extends z.ZodMiniType>(
+    ids: readonly string[],
+    shape: Shape,
+  ): Promise<ReadonlyMap<string, z.infer<Shape>>> {
+    const rows = await this.#db.read(ids);
+    return new Map(rows.flatMap(({ id, doc }) => (doc === undefined ? [] : [[id, readAs(shape, doc, 'An entry')]])));
+  }
+
   /** Documents whose ids begin so. */
   async readRange<Shape extends z.ZodMiniType>(prefix: string, shape: Shape): Promise<readonly z.infer<Shape>[]> {
     const docs = await this.#db.range(prefix, `${prefix}\uffff`);
@@ -369,6 +396,7 @@ export class Queue {
     const sequence = sequenceOf(header._id);
     if (!this.#headers.has(sequence)) this.#order = undefined;
     this.#headers.set(sequence, header);
+    this.#sequences.set(header.id, sequence);
     this.#lastSequence = Math.max(this.#lastSequence, sequence);
   }
 

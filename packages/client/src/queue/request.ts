@@ -173,6 +173,8 @@ function checkKey(key: unknown, report: (message: string) => void): void {
   if (key === undefined) return;
   if (typeof key !== 'string' || key === '') report('must be a text that is not empty');
   else if (key.length > longestKey) report(`has ${String(key.length)} characters, more than ${String(longestKey)}`);
+  // A store would take two such keys for one.
+  else if (/[\ud800-\udfff]/u.test(key)) report('has half of a character (a lone surrogate)');
 }
 
 export function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {

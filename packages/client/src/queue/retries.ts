@@ -4,7 +4,8 @@ import type { Clock } from '../model/environment.js';
 import { AfieldError } from '../model/errors.js';
 import { endStates, type NotDoneOperation, type Target } from '../model/states.js';
 import type { Failures } from './failures.js';
-import { newHeader } from './new-header.js';
+import { newHeader, partsOf } from './new-header.js';
+import { receiptOf } from './receipt.js';
 import { derivedFrom, derivedKey, keyOf, storedKey } from './keys.js';
 import type { Queue } from './queue.js';
 import { changesOf, type Reports } from './reports.js';
@@ -138,7 +139,7 @@ export class Retries {
     const made = newHeader({ ...given, lane, continues: header.id, derived: true }, []);
     const anew = await this.#queue.appendHeader({ ...made, subjects });
     if (!(await this.settle(anew))) return undefined;
-    return { bulkOperationId: id, sequence: sequenceOf(anew._id), key: anew.key, total: 0 };
+    return receiptOf(anew);
   }
 
   /** Discards failures: they are kept, but no longer open. Answers how many. */
@@ -275,7 +276,7 @@ export class Retries {
     );
     if (!(await this.settle(header))) return undefined;
     this.#marked.add(id);
-    return { bulkOperationId: id, sequence: sequenceOf(header._id), key: header.key, total: header.total };
+    return receiptOf(header);
   }
 
   #grouped(retried: readonly Retried[]): { target: Target; lane: string | null; retried: Retried[] }[] {
@@ -342,16 +343,6 @@ function retriedOperation({ failure, edited }: Retried): { action: string; opera
 
 function alreadyRetried({ id }: Header, continuedBy: string): AfieldError {
   return new AfieldError('already_retried', `The rest of ${id} was queued anew as ${continuedBy}.`);
-}
-
-function partsOf(entries: readonly { action: string }[]): { action: string; count: number }[] {
-  const parts: { action: string; count: number }[] = [];
-  for (const { action } of entries) {
-    const last = parts[parts.length - 1];
-    if (last?.action === action) last.count++;
-    else parts.push({ action, count: 1 });
-  }
-  return parts;
 }
 
 function rateOf(rate: number | undefined): { rate?: number } {

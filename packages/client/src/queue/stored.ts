@@ -80,6 +80,10 @@ export const headerDoc = z.object({
   events: z.optional(z.number()),
   /** Its key was not given but derived from another one's (see `keyOf`). */
   derived: z.optional(z.boolean()),
+  /** The id of the quarantine entry whose second version it queues: that one may not be marked yet. */
+  taken: z.optional(z.string()),
+  /** Another enqueue took a key of it over while it was written: it was cancelled at once, and its keys do not count (O4). */
+  withdrawn: z.optional(z.boolean()),
 });
 export type Header = z.infer<typeof headerDoc>;
 
@@ -191,6 +195,66 @@ export const failureDoc = z.object({
 });
 export type StoredFailure = z.infer<typeof failureDoc>;
 
+/**
+ * The record of a given key (O4): created, never looked up first. It counts only when the header of its bulk operation
+ * exists. `tab` is null when the engine gave its tab no lock.
+ */
+export const claimDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  bulkOperationId: z.string(),
+  /** Place of the operation in its request; -1 for the key of the bulk operation. */
+  index: z.number(),
+  /** Hash of the content (see `content-hash.ts`). */
+  hash: z.string(),
+  tab: z.nullable(z.string()),
+  at: z.number(),
+});
+export type StoredClaim = z.infer<typeof claimDoc>;
+
+/** A conflicting duplicate (O4, O5, O6). Its id is made of what conflicts, so that the same conflict is stored once. */
+export const quarantineDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  kind: z.enum(['operation', 'bulk-operation', 'create', 'event']),
+  key: z.string(),
+  /** The bulk operation that holds the first version; null when none does. */
+  bulkOperationId: z.nullable(z.string()),
+  /** Place of the operation in the request that brought the first version: in the bulk operation it is there or before. */
+  index: z.optional(z.number()),
+  /** JSON text; without it the bulk operation holds the first version. */
+  first: z.optional(z.string()),
+  /** JSON text; without it `content` is the second version. */
+  second: z.optional(z.string()),
+  /** A second version that is a whole bulk operation: stored like one, so that a header alone makes it count. */
+  content: z.optional(
+    z.pick(headerDoc, {
+      target: true,
+      lane: true,
+      parts: true,
+      plan: true,
+      payload: true,
+      total: true,
+      subjects: true,
+    }),
+  ),
+  /** How a second version that is one operation is queued. */
+  as: z.optional(z.object({ target: z.enum(['local', 'server']), lane: z.nullable(z.string()), action: z.string() })),
+  /** Hash of the second version: the key under which it is queued is made of it. */
+  hash: z.string(),
+  at: z.number(),
+  resolution: z.optional(
+    z.object({
+      decision: z.enum(['keep-first', 'take-second', 'discard']),
+      at: z.number(),
+      bulkOperationId: z.optional(z.string()),
+    }),
+  ),
+});
+export type StoredQuarantine = z.infer<typeof quarantineDoc>;
+
 /** What the server knows of a bulk operation, how many of its operations the server refused, and what a person did. */
 export const reportDoc = z.object({
   _id: z.string(),
@@ -223,8 +287,8 @@ export type StoredTransfer = z.infer<typeof transferDoc>;
 
 /*
  * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
- * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures are
- * read when they are needed.
+ * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures,
+ * `k:` keys are read when they are needed; `u:` quarantine is read soon after.
  */
 const digits = 12;
 const padded = (value: number): string => String(value).padStart(digits, '0');
@@ -238,6 +302,8 @@ export const failurePrefix = (sequence: number): string => `f:${padded(sequence)
 export const reportId = (sequence: number): string => `hr:${padded(sequence)}`;
 export const transferId = (name: string): string => `ht:${name}`;
 export const editFailureId = (docId: string): string => `f:edit:${docId}`;
+/** The record of a key: `o` of an operation, `b` of a bulk operation. */
+export const claimId = (of: 'o' | 'b', key: string): string => `k:${of}:${key}`;
 /** The id of a payload or of a digest document. */
 export const numberedId = (prefix: string, number: number): string => `${prefix}${padded(number)}`;
 

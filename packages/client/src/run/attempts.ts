@@ -19,7 +19,10 @@ import { isSuspect, nextAlone } from './stops.js';
 import { counted, held, LeaseLostError, settled } from './transitions.js';
 
 export type AttemptsParts = OutcomesParts &
-  Pick<RunParts, 'retries' | 'planning' | 'events' | 'stores' | 'server' | 'handlerFetch' | 'closed'>;
+  Pick<
+    RunParts,
+    'retries' | 'quarantineControl' | 'planning' | 'events' | 'stores' | 'server' | 'handlerFetch' | 'closed'
+  >;
 
 /**
  * The attempts at one bulk operation, one after another. Each is counted in the header before it starts; outcomes and
@@ -43,9 +46,10 @@ export class Attempts {
 
   /** Counts the attempt before it starts, and takes the bulk operation over: the batch's record is rewritten too. */
   async #begin(header: Header): Promise<Header | undefined> {
-    const { queue, retries, lease, batches, bookkeeping } = this.#parts;
+    const { queue, retries, quarantineControl, lease, batches, bookkeeping } = this.#parts;
     const sequence = sequenceOf(header._id);
     if (header.retries === true || header.continues !== undefined) await retries.settle(header);
+    if (header.taken !== undefined) await quarantineControl.settle(header);
     const state = isUnplanned(header) ? 'planning' : 'running';
     const next: Header = { ...counted(header), state, wait: null, lease };
     const known = header.lease === lease ? undefined : await queue.record(sequence, header.cursor);

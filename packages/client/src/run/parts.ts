@@ -3,6 +3,7 @@ import type { AnyAction, ServerAccess } from '../model/handler.js';
 import type { DocumentStore } from '../model/pouch.js';
 import type { Target } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
+import type { QuarantineControl } from '../queue/quarantine-control.js';
 import type { Queue } from '../queue/queue.js';
 import type { Retries } from '../queue/retries.js';
 import type { PageEvents } from '../outbox/page-events.js';
@@ -18,6 +19,7 @@ export interface RunParts {
   readonly queue: Queue;
   readonly failures: Failures;
   readonly retries: Retries;
+  readonly quarantineControl: QuarantineControl;
   readonly planning: Planning;
   readonly actions: ReadonlyMap<string, AnyAction>;
   readonly events: EventSource;
