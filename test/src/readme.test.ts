@@ -65,6 +65,37 @@ describe('the examples of the README', () => {
     await client.close();
   });
 
+  it('O4 what is said of the same request twice is so', async () => {
+    const functionIn = async (text: string): Promise<Record<string, unknown>> => {
+      for (const file of files) {
+        if ((await readFile(file, 'utf8')).includes(`function ${text}`)) {
+          return (await import(/* @vite-ignore */ file)) as Record<string, unknown>;
+        }
+      }
+      throw new Error(`no example has ${text}`);
+    };
+    const { saveVisit } = (await functionIn('saveVisit')) as {
+      saveVisit(client: Client, visitId: string, phone: string): Promise<string>;
+    };
+    const { takeNewest } = (await functionIn('takeNewest')) as { takeNewest(client: Client): Promise<string[]> };
+    const client = createClient({
+      name: 'readme-keys',
+      PouchDB: MemoryPouch,
+      actions: [await actionIn("name: 'set-phone'")],
+    });
+    await client.documents.bulkDocs([{ _id: 'p1', name: 'Person 1' }]);
+    expect(await saveVisit(client, 'v1', '1')).toBe('saved');
+    expect(await saveVisit(client, 'v1', '1')).toBe('saved before');
+    expect(await saveVisit(client, 'v1', '2')).toMatch(/^look at u:/);
+    const [queued] = await takeNewest(client);
+    await firstValueFrom(
+      client.bulkOperations$.pipe(filter((all) => all.some(({ id, state }) => id === queued && state === 'done'))),
+    );
+    expect(await client.documents.get('p1')).toMatchObject({ phone: '2' });
+    expect(await client.listQuarantined()).toEqual([]);
+    await client.close();
+  });
+
   it('set-phone and send-message do what they say', async () => {
     const sent: string[] = [];
     const client = createClient({
