@@ -8,8 +8,11 @@ import { actionsByName, plansByName } from './options.js';
 import { typeOf } from './actions/document.js';
 import { Events } from './outbox/events.js';
 import { PageEvents } from './outbox/page-events.js';
+import { publishContext } from './outbox/publish-context.js';
+import { publishTaken } from './outbox/taken-event.js';
 import { Trail } from './outbox/trail.js';
 import { Claims } from './queue/claims.js';
+import { ConflictDecisions } from './queue/conflict-decisions.js';
 import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
@@ -122,6 +125,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     queue,
     failures,
     retries,
+    quarantine,
     quarantineControl,
     actions,
     planning,
@@ -161,6 +165,13 @@ export function partsOf(options: ClientOptions, calls: Calls) {
           pushed: calls.pushed,
         });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
+  const conflicts = new ConflictDecisions({ queue, failures, retries });
+  quarantineControl.taking('create', (entry) => conflicts.take(entry));
+  quarantineControl.taking('event', async (entry) => {
+    await publishTaken(entry, options.publishers ?? [], publishContext(requests, closed, 1));
+    return undefined;
+  });
+  quarantineControl.dropping('create', (entry) => conflicts.drop(entry));
   const failureControl = new FailureControl({ failures, retries, actions, breathe, sendAgain });
 
   return {

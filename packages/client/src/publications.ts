@@ -1,13 +1,15 @@
 import { ServerDatabase } from './http/server-database.js';
 import type { Publisher } from './model/event.js';
+import { eventDocument } from './outbox/event-document.js';
 import { publishContext } from './outbox/publish-context.js';
 import type { Parts } from './parts.js';
+import { eventConflict } from './queue/conflicts.js';
 import { Publication } from './sync/publication.js';
 import type { TransferParts } from './sync/transfer.js';
 
 /** The publication of events to each of the app's publishers, wired together. */
 export function publicationsOf(storeId: string, parts: Parts): readonly Publication[] {
-  const { options, events, transfer, requests, closed, replication } = parts;
+  const { options, events, quarantine, transfer, requests, closed, replication } = parts;
   const server = options.server === undefined ? undefined : new ServerDatabase(options.server, requests);
   return (options.publishers ?? []).map(
     (publisher) =>
@@ -20,6 +22,10 @@ export function publicationsOf(storeId: string, parts: Parts): readonly Publicat
         context: (attempt) => publishContext(requests, closed, attempt),
         missing: server === undefined ? undefined : (asked) => server.missing(asked),
         isPushed: () => replication?.status().push.state !== 'running',
+        quarantine: (conflicts) =>
+          quarantine.add(
+            conflicts.map(({ event, stored }) => eventConflict(publisher.name, event, eventDocument(event), stored)),
+          ),
       }),
   );
 }

@@ -25,6 +25,9 @@ export interface TakenSecond {
  */
 export type TakeSecond = (entry: StoredQuarantine) => Promise<TakenSecond | undefined>;
 
+/** What else is over when a person has dropped the second version. May be asked again, or, after a crash, never. */
+export type DropSecond = (entry: StoredQuarantine) => Promise<void>;
+
 const decisions: ReadonlySet<unknown> = new Set<QuarantineDecision>(['keep-first', 'take-second', 'discard']);
 
 /**
@@ -41,6 +44,7 @@ export class QuarantineControl {
   readonly #hooks = new Map<QuarantineKind, TakeSecond>([
     ['operation', (entry) => Promise.resolve(operationOf(entry))],
   ]);
+  readonly #dropping = new Map<QuarantineKind, DropSecond>();
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
@@ -63,6 +67,11 @@ export class QuarantineControl {
     this.#hooks.set(kind, take);
   }
 
+  /** Says what else is over when the second version of an entry of this kind is dropped. */
+  dropping(kind: QuarantineKind, drop: DropSecond): void {
+    this.#dropping.set(kind, drop);
+  }
+
   /** Durable when it resolves. Answers with what was queued, if anything. */
   resolve(quarantineId: string, decision: QuarantineDecision): Promise<EnqueueReceipt | undefined> {
     if (!decisions.has(decision)) {
@@ -78,6 +87,7 @@ export class QuarantineControl {
     const entry = await this.#openEntry(quarantineId);
     if (decision !== 'take-second') {
       if (!(await this.#mark(entry, decision, undefined))) throw alreadyResolved();
+      await this.#dropping.get(entry.kind)?.(entry);
       return undefined;
     }
     const header = await this.#queueSecond(entry);
@@ -156,7 +166,8 @@ export class QuarantineControl {
     const { target, lane, entries } = taken;
     const operations = entries.map(({ operation }) => operation);
     const parts = partsOf(entries);
-    const given = { ...common, target, lane, parts, key: this.#newId(), payload: this.#payloadOf(id) };
+    const retries = operations.some(({ f }) => f !== undefined) ? { retries: true } : {};
+    const given = { ...common, ...retries, target, lane, parts, key: this.#newId(), payload: this.#payloadOf(id) };
     return this.#queue.append(newHeader(given, operations), operations);
   }
 }

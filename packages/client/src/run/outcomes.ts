@@ -1,5 +1,14 @@
+import { documentConflict } from '../queue/conflicts.js';
 import { endStates } from '../model/states.js';
-import { isOutcome, sequenceOf, withRev, type Header, type RowState, type StoredFailure } from '../queue/stored.js';
+import {
+  isOutcome,
+  sequenceOf,
+  withRev,
+  type Header,
+  type RowState,
+  type StoredFailure,
+  type StoredQuarantine,
+} from '../queue/stored.js';
 import { classifyError, type ErrorVerdict } from '../retry/classify.js';
 import type { Batches, LoadedBatch } from './batches.js';
 import type { Bookkeeping } from './bookkeeping.js';
@@ -11,7 +20,17 @@ import { advanced, counted, failureOf, held, merged } from './transitions.js';
 
 export type OutcomesParts = Pick<
   RunParts,
-  'queue' | 'failures' | 'trail' | 'pageEvents' | 'policy' | 'clock' | 'actions' | 'appVersion' | 'lease' | 'wrote'
+  | 'queue'
+  | 'failures'
+  | 'quarantine'
+  | 'trail'
+  | 'pageEvents'
+  | 'policy'
+  | 'clock'
+  | 'actions'
+  | 'appVersion'
+  | 'lease'
+  | 'wrote'
 > & {
   readonly batches: Batches;
   readonly bookkeeping: Bookkeeping;
@@ -42,7 +61,7 @@ export class Outcomes {
    * header then.
    */
   async store(header: Header, loaded: LoadedBatch, result: AttemptResult): Promise<Header | undefined> {
-    const { queue, failures, clock, actions, appVersion, batches, bookkeeping, wrote } = this.#parts;
+    const { queue, failures, quarantine, clock, actions, appVersion, batches, bookkeeping, wrote } = this.#parts;
     const sequence = sequenceOf(header._id);
     const meaning = this.#meaningOf(header, result);
     const newFailures = result.failures.map((failure) =>
@@ -50,20 +69,25 @@ export class Outcomes {
     );
     const rows = await this.#parts.trail.named(header, loaded.batch, loaded.rows, result.rows);
     const record = batches.recordOf(sequence, loaded, rows);
+    const conflicting = this.#conflictsOf(header, loaded, result);
     const note = await this.#parts.pageEvents.note(header, rows.length);
-    const { revs, conflicts } = await queue.write([...newFailures, record, meaning.next, ...note]);
+    const { revs, conflicts } = await queue.write([...newFailures, ...conflicting, record, meaning.next, ...note]);
     this.#parts.pageEvents.noted(note, revs);
     if (rows.some(({ s }, place) => s === 'applied' && loaded.rows[place]?.s !== 'applied')) {
       wrote(presentPlace(header, actions));
     }
     const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id)).map((failure) => withRev(failure, revs));
     const isOurs = !conflicts.has(record._id);
+    const kept = conflicting.filter(({ _id }) => !conflicts.has(_id)).map((entry) => withRev(entry, revs));
     if (isOurs) this.#parts.pageEvents.happened(header, loaded, rows);
     if (conflicts.has(meaning.next._id)) {
       batches.forget(sequence);
-      if (isOurs && (await this.#mergeInto(header, rows, meaning.isComplete))) failures.added(fresh);
+      if (isOurs && (await this.#mergeInto(header, rows, meaning.isComplete))) {
+        failures.added(fresh);
+        quarantine.added(kept);
+      }
       // Another runner has the word on these operations: what we have said of them is taken back.
-      else await queue.write(fresh.map((failure) => ({ ...failure, _deleted: true })));
+      else await queue.write([...fresh, ...kept].map((doc) => ({ ...doc, _deleted: true })));
       await bookkeeping.lost(sequence);
       return undefined;
     }
@@ -71,9 +95,21 @@ export class Outcomes {
     // operation as we did and be about to take it back.
     const adopted = await batches.overwrite<StoredFailure>(newFailures.filter(({ _id }) => conflicts.has(_id)));
     failures.added([...fresh, ...adopted]);
+    quarantine.added(kept);
     loaded.record = isOurs ? withRev(record, revs) : (await batches.overwrite([record]))[0];
     if (!isOurs) this.#parts.pageEvents.happened(header, loaded, rows);
     return this.#follow(bookkeeping.keep(meaning.next, revs), meaning);
+  }
+
+  /** Both versions of documents that were there already, with other content (O5). */
+  #conflictsOf(header: Header, { batch }: LoadedBatch, { failures }: AttemptResult): readonly StoredQuarantine[] {
+    return failures.flatMap(({ index, conflict: found }) => {
+      const operation = batch.operations[index - batch.from];
+      if (found === undefined || typeof operation?.id !== 'string') return [];
+      const { id, key, origin = 'o', content } = operation;
+      const conflict = { index, action: batch.action, mutation: { key, origin }, id, content, found };
+      return [this.#parts.quarantine.docOf(documentConflict(header, conflict))];
+    });
   }
 
   #meaningOf(header: Header, result: AttemptResult): Meaning {

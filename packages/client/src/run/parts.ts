@@ -4,6 +4,7 @@ import type { DocumentStore } from '../model/pouch.js';
 import type { Target } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import type { QuarantineControl } from '../queue/quarantine-control.js';
+import type { Quarantine } from '../queue/quarantine.js';
 import type { Queue } from '../queue/queue.js';
 import type { Retries } from '../queue/retries.js';
 import type { PageEvents } from '../outbox/page-events.js';
@@ -18,6 +19,7 @@ import type { Planning } from './planning.js';
 export interface RunParts {
   readonly queue: Queue;
   readonly failures: Failures;
+  readonly quarantine: Quarantine;
   readonly retries: Retries;
   readonly quarantineControl: QuarantineControl;
   readonly planning: Planning;

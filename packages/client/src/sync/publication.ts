@@ -33,8 +33,8 @@ export interface PublicationParts extends TransferParts {
     ((asked: ReadonlyMap<string, readonly string[]>) => Promise<ReadonlyMap<string, readonly string[]>>) | undefined;
   /** Whether the push has brought over all that it can. */
   readonly isPushed: () => boolean;
-  /** Keeps both versions. Durable when it resolves. Without it such an event waits. */
-  readonly quarantine?: (conflicts: readonly EventConflict[]) => Promise<void>;
+  /** Keeps both versions. Durable when it resolves. */
+  readonly quarantine: (conflicts: readonly EventConflict[]) => Promise<void>;
 }
 
 /** What one publication brought. */
@@ -185,10 +185,8 @@ export class Publication implements Carrier {
       const conflict = answer.conflicts?.find(({ id }) => id === event.id);
       return conflict === undefined || accepted.has(event.id) ? [] : [{ event, stored: conflict.stored }];
     });
-    if (conflicts.length > 0 && this.#parts.quarantine !== undefined) {
-      await this.#parts.quarantine(conflicts);
-      for (const { event } of conflicts) taken.add(event);
-    }
+    if (conflicts.length > 0) await this.#parts.quarantine(conflicts);
+    for (const { event } of conflicts) taken.add(event);
     for (const event of ready) if (accepted.has(event.id)) taken.add(event);
     if (taken.size === ready.length) {
       return ready.length === page.events.length

@@ -1,0 +1,160 @@
+import { firstValueFrom } from 'rxjs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Client, ClientOptions, EnqueueRequest } from './model/client.js';
+import type { DocumentEvent, PublishAnswer, Publisher } from './model/event.js';
+import { paint, TestBed } from './test-bed.fixture.js';
+
+const create = (id: string, doc: Record<string, unknown>, key = 'k1'): EnqueueRequest => ({
+  target: 'local',
+  actions: [{ action: 'create', operations: [{ id, key, doc }] }],
+});
+
+describe('a document that is there already, with other content', () => {
+  let bed: TestBed;
+  beforeEach(() => {
+    bed = new TestBed();
+  });
+  afterEach(() => bed.close());
+
+  /** One that is there, and one that an operation wants. */
+  const conflict = async (): Promise<{ client: Client; quarantineId: string; found: object }> => {
+    const client = bed.open();
+    await client.documents.bulkDocs([{ _id: 'a', type: 'person', name: 'first' }]);
+    const found = await client.documents.get('a');
+    const { bulkOperationId } = await client.enqueue(create('a', { type: 'person', name: 'second' }));
+    expect(await bed.settled(client, bulkOperationId)).toMatchObject({ state: 'done-with-failures', failed: 1 });
+    const [entry] = await client.listQuarantined();
+    expect(entry).toMatchObject({ kind: 'create', key: 'k1', bulkOperationId, first: found });
+    expect(entry?.second).toMatchObject({ action: 'create', id: 'a', key: 'k1', content: { doc: { name: 'second' } } });
+    return { client, quarantineId: entry?.quarantineId ?? '', found };
+  };
+
+  it('O5 goes to quarantine with both versions, and is a failed operation', async () => {
+    const { client } = await conflict();
+    expect(await client.listFailures()).toMatchObject([{ id: 'a', key: 'k1', code: 'conflicting_content' }]);
+    expect(await firstValueFrom(client.quarantine$)).toHaveLength(1);
+    expect(await client.documents.get('a')).toMatchObject({ name: 'first' });
+  });
+
+  it.each(['keep-first', 'discard'] as const)(
+    'O5 `%s` leaves the document, and gives the failure up',
+    async (decision) => {
+      const { client, quarantineId, found } = await conflict();
+      expect(await client.resolveQuarantined(quarantineId, decision)).toBeUndefined();
+      expect(await client.documents.get('a')).toEqual(found);
+      expect(await client.listFailures()).toEqual([]);
+      expect(await client.listFailures({ resolved: true })).toMatchObject([{ resolution: { how: 'discarded' } }]);
+      expect(await client.listQuarantined()).toEqual([]);
+    },
+  );
+
+  it('O5 `take-second` writes over the version that the person has seen, under a derived key, and ends the failure', async () => {
+    const { client, quarantineId } = await conflict();
+    const receipt = await client.resolveQuarantined(quarantineId, 'take-second');
+    const id = receipt?.bulkOperationId ?? '';
+    expect(await bed.settled(client, id)).toMatchObject({ state: 'done', applied: 1 });
+    expect(await client.documents.get('a')).toMatchObject({ name: 'second' });
+    expect(await client.listFailures()).toEqual([]);
+    expect(await client.listFailures({ resolved: true })).toMatchObject([
+      { resolution: { how: 'retried', bulkOperationId: id } },
+    ]);
+    const events = await client.listEvents();
+    expect(events.map(({ kind, key }) => [kind, key])).toEqual([['new', expect.stringMatching(/^k1~[0-9a-f]{8}$/)]]);
+  });
+
+  it('O5 `take-second` never writes over a version that no one has seen: that is a new conflict', async () => {
+    const { client, quarantineId } = await conflict();
+    await bed.settled(client, (await client.enqueue(update('a', { name: 'third' }))).bulkOperationId);
+    const receipt = await client.resolveQuarantined(quarantineId, 'take-second');
+    expect(await bed.settled(client, receipt?.bulkOperationId ?? '')).toMatchObject({ failed: 1 });
+    expect(await client.documents.get('a')).toMatchObject({ name: 'third' });
+    expect(await client.listQuarantined()).toMatchObject([{ kind: 'create', first: { name: 'third' } }]);
+  });
+
+  it('O5 counts also when the failure was discarded before', async () => {
+    const { client, quarantineId } = await conflict();
+    await client.discard({ code: 'conflicting_content' });
+    const receipt = await client.resolveQuarantined(quarantineId, 'take-second');
+    expect(await bed.settled(client, receipt?.bulkOperationId ?? '')).toMatchObject({ state: 'done', applied: 1 });
+    expect(await client.documents.get('a')).toMatchObject({ name: 'second' });
+  });
+
+  const update = (id: string, patch: Record<string, unknown>): EnqueueRequest => ({
+    target: 'local',
+    actions: [{ action: 'update', operations: [{ id, patch }] }],
+  });
+});
+
+/** A place that has other content under an id already. */
+class Place implements Publisher {
+  readonly name = 'place';
+  readonly needs = 'nothing';
+  readonly stored = new Map<string, unknown>();
+  isDown = false;
+  publish(events: readonly DocumentEvent[]): Promise<PublishAnswer> {
+    if (this.isDown) return Promise.resolve({ accepted: [], error: { class: 'network', code: 'down' } });
+    const conflicts = events.filter(({ id }) => this.stored.has(id));
+    const accepted = events.filter(({ id }) => !this.stored.has(id));
+    for (const event of accepted) this.stored.set(event.id, event);
+    return Promise.resolve({
+      accepted: accepted.map(({ id }) => id),
+      conflicts: conflicts.map(({ id }) => ({ id, stored: this.stored.get(id) })),
+    });
+  }
+}
+
+describe('an event whose id is there already, with other content', () => {
+  let bed: TestBed;
+  let place: Place;
+  beforeEach(() => {
+    bed = new TestBed();
+    place = new Place();
+  });
+  afterEach(() => bed.close());
+
+  const conflict = async (more: Partial<ClientOptions> = {}): Promise<{ client: Client; quarantineId: string }> => {
+    const client = bed.open({ publishers: [place], ...more });
+    await bed.seed(client, 2);
+    place.stored.set(`${await client.storeId}:b:1:0`, { other: 'content' });
+    await client.enqueue(paint(['d0000', 'd0001'], 'blue', { key: '1' }));
+    await bed.until(() => place.stored.size === 2);
+    await bed.until(async () => (await client.listQuarantined()).length === 1);
+    const [entry] = await client.listQuarantined();
+    return { client, quarantineId: entry?.quarantineId ?? '' };
+  };
+
+  it('O6 goes to quarantine with both versions; it is never counted as published, and holds nothing up', async () => {
+    const { client } = await conflict();
+    const [entry] = await client.listQuarantined();
+    expect(entry).toMatchObject({
+      kind: 'event',
+      key: '1:0',
+      first: { other: 'content' },
+      second: { publisher: 'place', event: { documentId: 'd0000' } },
+    });
+    await client.enqueue(paint(['d0000'], 'green', { key: '2' }));
+    await bed.until(() => place.stored.size === 3);
+    expect(place.stored.get(`${await client.storeId}:b:1:0`)).toEqual({ other: 'content' });
+  });
+
+  it('O6 `take-second` publishes ours under an id derived from the old one, once the place takes it', async () => {
+    const { client, quarantineId } = await conflict();
+    place.isDown = true;
+    await expect(client.resolveQuarantined(quarantineId, 'take-second')).rejects.toMatchObject({ code: 'down' });
+    expect(await client.listQuarantined()).toHaveLength(1);
+    place.isDown = false;
+    await client.resolveQuarantined(quarantineId, 'take-second');
+    const taken = [...place.stored].find(([id]) => id.includes(':b:1:0~'));
+    expect(taken?.[1]).toMatchObject({ documentId: 'd0000', key: '1:0' });
+    expect(await client.listQuarantined()).toEqual([]);
+  });
+
+  it('O6 `keep-first` and `discard` publish nothing', async () => {
+    const { client, quarantineId } = await conflict();
+    await client.resolveQuarantined(quarantineId, 'keep-first');
+    expect(place.stored.size).toBe(2);
+    expect(await client.listQuarantined({ resolved: true })).toMatchObject([
+      { resolution: { decision: 'keep-first' } },
+    ]);
+  });
+});
