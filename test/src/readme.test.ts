@@ -96,6 +96,36 @@ describe('the examples of the README', () => {
     await client.close();
   });
 
+  it('events go to both places, named as the app says', async () => {
+    const { openWithEvents } = (await moduleWith('function openWithEvents')) as {
+      openWithEvents(constructor: typeof MemoryPouch, fetch: typeof globalThis.fetch): Client;
+    };
+    const sent: string[] = [];
+    const client = openWithEvents(MemoryPouch, (input, init) => {
+      const url = input instanceof Request ? input.url : String(input);
+      sent.push(`${init?.method ?? ''} ${url} ${new Headers(init?.headers).get('x-app') ?? ''}`);
+      const body = JSON.parse(typeof init?.body === 'string' ? init.body : '{}') as { docs?: { _id: string }[] };
+      const rows = body.docs?.map(({ _id }) => ({ id: _id, ok: true, rev: '1-a' })) ?? [];
+      return Promise.resolve(new Response(JSON.stringify(rows), { status: 201 }));
+    });
+    const heard = firstValueFrom(client.events$);
+    await client.enqueue({
+      target: 'local',
+      actions: [{ action: 'create', operations: [{ id: 'h1', doc: { contact_type: 'household' } }] }],
+    });
+    expect(await heard).toMatchObject({ name: 'documents.new.household', documentId: 'h1', previous: null });
+    await firstValueFrom(
+      client.status$.pipe(
+        filter(({ publishers: { couchdb, http } }) => couchdb?.transferred === 1 && http?.transferred === 1),
+      ),
+    );
+    expect(sent.sort()).toEqual([
+      'POST http://127.0.0.1:5984/afield-events/_bulk_docs ',
+      'POST http://127.0.0.1:8080/events clinic',
+    ]);
+    await client.close();
+  });
+
   it('set-phone and send-message do what they say', async () => {
     const sent: string[] = [];
     const client = createClient({
