@@ -11,6 +11,7 @@ import {
   type Middleware,
 } from './express-pouchdb.js';
 import { keepSentHistory } from './history.js';
+import { knowAncestors } from './known-revisions.js';
 import { databaseNameError, isInternalDatabase, pathSegments, type CouchError } from './names.js';
 import {
   isServerAdmin,
@@ -119,6 +120,7 @@ function databaseGate(defaultSecurity: DefaultSecurity): Middleware {
     const { db } = request;
     if (db === undefined) return next();
     keepSentHistory(db);
+    knowAncestors(db);
     db.getSecurity().then((stored) => {
       const security = securityInForce(stored, defaultSecurity);
       const refusal = databaseRefusal(request, security);

@@ -104,6 +104,26 @@ describe('what the embedded server and CouchDB have in common', () => {
     });
   });
 
+  it('knows the revisions of a history that came without their documents', async () => {
+    const [first, second, third] = ['a', 'b', 'c'].map((letter) => letter.repeat(32));
+    const doc = {
+      _id: 'known-history',
+      _rev: `3-${String(third)}`,
+      _revisions: { start: 3, ids: [third, second, first] },
+    };
+    await send('POST', `${main.url}/_bulk_docs`, { as: member, body: { docs: [doc], new_edits: false } });
+    const asked = {
+      'known-history': [`1-${String(first)}`, `2-${String(second)}`, `2-${String(first)}`, `3-${String(third)}`],
+      'never-there': [`1-${String(first)}`],
+    };
+    expect((await send('POST', `${main.url}/_revs_diff`, { as: member, body: asked })).body).toMatchObject({
+      'known-history': { missing: [`2-${String(first)}`] },
+      'never-there': { missing: [`1-${String(first)}`] },
+    });
+    const known = { 'known-history': [`1-${String(first)}`] };
+    expect((await send('POST', `${main.url}/_revs_diff`, { as: member, body: known })).body).toEqual({});
+  });
+
   it('answers who may only read that writing is forbidden, not that nobody is signed in', async () => {
     expect((await send('GET', `${main.url}/known`, { as: reader })).status).toBe(200);
     expect(await send('PUT', `${main.url}/mine`, { as: reader, body: {} })).toMatchObject({

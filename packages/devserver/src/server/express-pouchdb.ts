@@ -2,11 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Caller } from './answers.js';
 import type { WritingDatabase } from './history.js';
+import type { AskedDatabase } from './known-revisions.js';
 import type { SecurityObject } from './security.js';
 
 /** A request inside express-pouchdb, with what its own middleware puts there. */
 export interface CouchRequest extends IncomingMessage {
-  readonly db?: WritingDatabase & { getSecurity(): Promise<SecurityObject> };
+  readonly db?: WritingDatabase & AskedDatabase & { getSecurity(): Promise<SecurityObject> };
   /** Parsed query; values that are JSON are parsed, too. */
   readonly query?: Record<string, unknown>;
   readonly PouchDB?: { allDbs(): Promise<readonly string[]> };
