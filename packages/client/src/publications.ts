@@ -21,7 +21,8 @@ export function publicationsOf(storeId: string, parts: Parts): readonly Publicat
         storeId,
         context: (attempt) => publishContext(requests, closed, attempt),
         missing: server === undefined ? undefined : (asked) => server.missing(asked),
-        isPushed: () => replication?.status().push.state !== 'running',
+        isPushed: () => replication?.isPushed() !== false,
+        pushStep: async () => (await replication?.pushStep()) !== false,
         quarantine: (conflicts) =>
           quarantine.add(
             conflicts.map(({ event, stored }) => eventConflict(publisher.name, event, eventDocument(event), stored)),

@@ -16,6 +16,8 @@ export class Replication {
   readonly #pullTransfer: Carrier;
   readonly #local: LocalDatabase;
   #listening: { cancel(): void } | undefined;
+  /** Who waits for the push's next step. */
+  readonly #awaited: (() => void)[] = [];
 
   constructor(
     parts: TransferParts & {
@@ -25,7 +27,7 @@ export class Replication {
       PouchDB: PouchConstructor;
       refusals: Refusals;
       pullEveryMs: number;
-      /** The push has taken a step: the server may have more now. */
+      /** The push has taken a step without a failure: the server may have more now. */
       pushed: () => void;
     },
   ) {
@@ -33,7 +35,18 @@ export class Replication {
     this.#local = local;
     const errand = pushErrand({ local, server: new ServerDatabase(url, requests), refusals });
     this.#push = new Transfer(
-      { ...errand, carry: (step, data) => errand.carry(step, data).finally(parts.pushed) },
+      {
+        ...errand,
+        carry: async (step, data) => {
+          const carried = await errand.carry(step, data);
+          // A step that failed is taken again; then there is more to be told.
+          if (carried.error === undefined) {
+            this.#stepTaken();
+            parts.pushed();
+          }
+          return carried;
+        },
+      },
       parts,
     );
     this.#pull = new Pull({ PouchDB, local, url, requests });
@@ -71,6 +84,26 @@ export class Replication {
 
   pushNow(): void {
     this.#push.poke();
+  }
+
+  /** Whether the push has brought over all that it can, and waits for nothing. */
+  isPushed(): boolean {
+    return this.#push.status().state === 'idle';
+  }
+
+  /** Resolves when the push has taken the step that it is at, or rests. False: it waits for something. */
+  async pushStep(): Promise<boolean> {
+    await new Promise<void>((resolve) => {
+      this.#awaited.push(resolve);
+      void this.#push.idle().then(() => {
+        this.#stepTaken();
+      });
+    });
+    return !this.#push.status().state.startsWith('waiting');
+  }
+
+  #stepTaken(): void {
+    for (const resolve of this.#awaited.splice(0)) resolve();
   }
 
   /** Sends documents once more that the server has refused: their present revisions, with the refused ones in their past. */

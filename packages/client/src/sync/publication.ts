@@ -33,6 +33,8 @@ export interface PublicationParts extends TransferParts {
     ((asked: ReadonlyMap<string, readonly string[]>) => Promise<ReadonlyMap<string, readonly string[]>>) | undefined;
   /** Whether the push has brought over all that it can. */
   readonly isPushed: () => boolean;
+  /** Resolves when the push has taken the step that it is at. False: it waits, and what is local may not be there. */
+  readonly pushStep: () => Promise<boolean>;
   /** Keeps both versions. Durable when it resolves. */
   readonly quarantine: (conflicts: readonly EventConflict[]) => Promise<void>;
 }
@@ -67,7 +69,7 @@ export class Publication implements Carrier {
   /** The page that is to be published next: it stays while the network or a sign-in is awaited. */
   #page: Page | undefined;
   #looksAgain = true;
-  /** The push is behind the outbox: nothing is asked until it has brought more. */
+  /** The push is behind the outbox: nothing is asked until it has brought more, or has nothing left to bring. */
   #isAhead = false;
   #refusals = 0;
   #lastRefusal: ErrorSummary | undefined;
@@ -134,8 +136,9 @@ export class Publication implements Carrier {
 
   async #next(progress: Progress): Promise<Page | undefined> {
     this.#progress = progress;
-    if (this.#isAhead) return undefined;
-    const { queue, events, storeId } = this.#parts;
+    const { queue, events, storeId, isPushed } = this.#parts;
+    if (this.#isAhead && !isPushed()) return undefined;
+    this.#isAhead = false;
     await this.#learnHeld(progress);
     if (this.#looksAgain) this.#page = undefined;
     if (this.#page !== undefined) return this.#page;
@@ -198,14 +201,15 @@ export class Publication implements Carrier {
 
   /** Events whose revisions the server has; all of them where nothing is to be confirmed. */
   async #confirmed(events: readonly DocumentEvent[]): Promise<readonly DocumentEvent[]> {
-    const { publisher, missing } = this.#parts;
+    const { publisher, missing, pushStep } = this.#parts;
     if (missing === undefined || publisher.afterConfirmation === false) return events;
     const asked = new Map<string, string[]>();
     for (const { target, documentId, rev } of events) {
       if (target === 'local' && rev !== null) asked.set(documentId, [rev]);
     }
     if (asked.size === 0) return events;
-    const absent = await missing(asked);
+    // What the push is about to bring, or cannot bring now, needs no question.
+    const absent = (await pushStep()) ? await missing(asked) : asked;
     return events.filter(({ target, documentId }) => target !== 'local' || !absent.has(documentId));
   }
 
