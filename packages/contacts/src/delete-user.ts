@@ -34,12 +34,15 @@ interface User {
  * - `facilities`: one id or a list. A user with a facility (`facility_id`: the account's, else the settings document's)
  *   that is not in it stays. Null: a user with any facility stays. Leave it out, and nothing is compared.
  *
+ * Gives one event, `documents.deleted.user`, for account and settings together.
+ *
  * A user whose account is gone, or never was, and whose settings are inactive or not there, counts as done. Fails with
  * `guard_mismatch`, `invalid_id`, or as the server refuses (`forbidden` …). Source: R6.
  */
 export const deleteUser = defineAction({
   name: 'delete-user',
   runsAt: 'server',
+  event: () => ({ kind: 'deleted', type: 'user' }),
   operation: z.strictObject({ facilities: z.optional(z.nullable(z.union([z.string(), z.array(z.string())]))) }),
   run: async (batch, context) => {
     const { server } = context;
