@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import { defineDocumentAction, sameJson, type AnyAction, type OperationInput } from '@afield/client';
 import { deleteUser, setContact, setParent } from '@afield/contacts';
 import * as z from 'zod';
-import { isObject, setOwn, type JsonObject } from './json.js';
+import { isObject, ownOf, setOwn, type JsonObject } from './json.js';
 import type { Operation } from './schema.js';
 
 /** `test-merge`: stands for an action of the users' own; brings the fields of `set` into the document. */
@@ -19,6 +20,22 @@ export const testMerge = defineDocumentAction({
 
 /** The actions that an app would hand in; `delete` is the SDK's own. */
 export const caseActions: readonly AnyAction[] = [setParent, setContact, deleteUser as AnyAction, testMerge];
+
+/** Whether a document that was written may be what the operation made of it. */
+export function showsEffect(operation: Operation, doc: JsonObject): boolean {
+  switch (operation.action) {
+    case 'set-parent':
+      return isDeepStrictEqual(doc['parent'] ?? null, operation.to ?? null);
+    case 'set-contact':
+      return isDeepStrictEqual(doc['contact'] ?? null, operation.to ?? null);
+    case 'delete':
+      return doc['_deleted'] === true;
+    case 'test-merge':
+      return Object.entries(operation.set).every(([key, value]) => isDeepStrictEqual(ownOf(doc, key), value));
+    default:
+      return true;
+  }
+}
 
 /** An operation of a case file in the words of the SDK. */
 export function operationInput(operation: Operation): OperationInput {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FailedOperation } from '@afield/client';
 import type { Baseline } from './baseline.js';
+import { checkEvents } from './check-events.js';
 import { checkDocs } from './check-docs.js';
 import { tooMany } from './check-now.js';
 import { uncheckedFields } from './impossible.js';
@@ -37,7 +38,7 @@ export async function checkExpectations(expect: Expectation, seen: Seen): Promis
 
 const checks: Checks = {
   state: (expected, { world }) => differs('state', expected, world.observation.state),
-  failed_operations: (expected, { world }) => failedOperations(expected, world.observation.failures),
+  failed_operations: (expected, { world }) => failedOperations(expected, world),
   docs: (expected, { world }) => checkDocs('docs', expected, world.local),
   server_docs: (expected, { world }) => checkDocs('server_docs', expected, world.main),
   server_users: (expected, { world }) => checkDocs('server_users', expected, world.users),
@@ -85,6 +86,7 @@ const checks: Checks = {
     return [];
   },
   last_error_class: (expected, { world }) => differs('last_error_class', expected, world.observation.lastErrorClass),
+  events: (expected, { world }) => checkEvents(expected, world),
   applied_once: (expected, seen) => appliedOnce(expected, seen),
   never_done: (expected, { world }) =>
     expected.filter((key) => world.observation.shownDone.has(key)).map((key) => `never_done: ${key} was shown as done`),
@@ -167,14 +169,17 @@ function attemptsAfterWake(most: number, world: World): Wrong {
 
 function failedOperations(
   expected: NonNullable<Expectation['failed_operations']>,
-  failures: readonly FailedOperation[],
+  { observation, given }: World,
 ): Wrong {
-  const open = [...failures];
+  const open = [...observation.failures];
+  const isLabelled = (label: string, { key, id }: FailedOperation): boolean =>
+    given.operations.some((one) => one.label === label && one.key === key && one.id === id);
   const wrong: string[] = [];
   for (const want of expected) {
     const at = open.findIndex(
       (failure) =>
         (want.key === undefined || failure.key === want.key) &&
+        (want.label === undefined || isLabelled(want.label, failure)) &&
         (typeof want.id !== 'string' || failure.id === want.id) &&
         (want.code === undefined || failure.code === want.code) &&
         (want.code_in === undefined || want.code_in.includes(failure.code)),
@@ -216,7 +221,11 @@ async function revisions(
 async function appliedOnce(keys: readonly string[], { world, baseline }: Seen): Promise<Wrong> {
   const base = world.given.target === 'server' ? baseline.server : baseline.local;
   const wrong: string[] = [];
-  const ids = world.given.operations.filter((one) => keys.includes(one.key ?? '')).map((one) => String(one.id));
+  // Two operations with one key are one change, that of the first.
+  const ids = [...new Set(keys)].flatMap((key) => {
+    const operation = world.given.operations.find((one) => one.key === key);
+    return operation === undefined ? [] : [String(operation.id)];
+  });
   for (const id of new Set(ids)) {
     const wanted = ids.filter((one) => one === id).length;
     const added = ((await base?.revisionsAdded(id)) ?? 0) - (world.foreignEdits.get(id) ?? 0);

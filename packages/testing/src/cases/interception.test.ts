@@ -37,7 +37,7 @@ async function write(when: object, todo: object, at: 'request' | 'row' = 'reques
     traffic,
     wordOf: (name) => name,
     database: () => database,
-    stored: () => undefined,
+    carriedOut: () => undefined,
     edited: () => undefined,
     now: () => Date.UTC(2026, 0, 1),
   });

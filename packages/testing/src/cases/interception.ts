@@ -1,7 +1,9 @@
 import type { Database } from './database.js';
 import { editByAnother, type FaultBook } from './fault-book.js';
 import { isObject, type JsonObject } from './json.js';
+import { namesOf } from './publications.js';
 import type { Before, RequestFault, RowFault } from './schema.js';
+import { eventsWord } from './server-databases.js';
 import { docsOf, idsNamed, isOfServer, rowsOf, type SeenRequest, type Traffic } from './traffic.js';
 
 /** An answer to the client. */
@@ -23,8 +25,8 @@ export interface InterceptionOptions {
   /** The word of case files for a database (`main`, `results`, `_users`). */
   readonly wordOf: (databaseName: string) => string;
   readonly database: (word: string) => Database;
-  /** The server stored a bulk write of these documents; their answer is not sent yet. */
-  readonly stored: (ids: readonly string[]) => void;
+  /** The server carried out a bulk write, with these rows; the client does not have its answer yet. */
+  readonly carriedOut: (word: string, docs: readonly JsonObject[], rows: readonly unknown[]) => void;
   /** Another actor changed this document. */
   readonly edited: (id: string) => void;
   readonly now: () => number;
@@ -42,14 +44,16 @@ export class Interception {
     const passOn: Forward = async (body) => {
       const answer = await forward(body);
       const docs = docsOf(body === undefined ? request : { ...request, body });
-      if (word === 'main' && docs !== undefined && answer.status < 300) {
-        this.options.stored(docs.map((doc) => String(doc['_id'])));
+      if (docs !== undefined && answer.status < 300) {
+        this.options.carriedOut(word, docs, listIn(answer.body) ?? []);
       }
       return answer;
     };
     const hits = this.options.faults
       .of('request')
-      .filter((fault) => (isMeant(fault, request) || (fault.when.db ?? 'main') === word) && concerns(fault, request))
+      .filter(
+        (fault) => (isMeant(fault, request) || (fault.when.db ?? 'main') === word) && concerns(fault, request, word),
+      )
       .filter((fault) => this.options.faults.occurs(fault) === 'now');
     // A fault that only lets someone edit first leaves the answer to the next one.
     for (const fault of hits) {
@@ -85,8 +89,9 @@ export class Interception {
     const faulty = new Map<string, RowFault>();
     for (const doc of docs) {
       const id = String(doc['_id']);
+      const names = namesOf(doc, word === eventsWord);
       for (const fault of this.options.faults.of('row')) {
-        if ((fault.when.db ?? 'main') !== word || !fault.when.ids.includes(id)) continue;
+        if ((fault.when.db ?? 'main') !== word || !names.some((name) => fault.when.ids.includes(name))) continue;
         if (this.options.faults.occurs(fault, id) === 'now' && !faulty.has(id)) faulty.set(id, fault);
       }
     }
@@ -145,14 +150,14 @@ export class Interception {
   }
 }
 
-function concerns(fault: RequestFault, request: SeenRequest): boolean {
+function concerns(fault: RequestFault, request: SeenRequest, word: string): boolean {
   const { method, path, rows_over: rowsOver, bytes_over: bytesOver, contains_id: id } = fault.when;
   if (method !== undefined && method !== '*' && method !== request.method) return false;
   const asked = isOfServer(request) ? `/${request.database}${request.path}` : request.path;
   if (path !== undefined && path !== '*' && !asked.endsWith(path)) return false;
   if (rowsOver !== undefined && rowsOf(request) <= rowsOver) return false;
   if (bytesOver !== undefined && Buffer.byteLength(request.body) <= bytesOver) return false;
-  return id === undefined || idsNamed(request).includes(id);
+  return id === undefined || idsNamed(request, word === eventsWord).includes(id);
 }
 
 /** Whether a fault names a request that belongs to no database, such as `GET /_session`. */

@@ -1,14 +1,17 @@
 import type { FakeClock } from '../fake-clock.js';
+import { showsEffect } from './actions.js';
 import type { FaultBook } from './fault-book.js';
+import type { JsonObject } from './json.js';
 import type { Case } from './read.js';
 import type { ProcessFault } from './schema.js';
 import type { Tab } from './tab.js';
 
 type Point = NonNullable<ProcessFault['when']['point']>;
 
-/** Where something happened: the documents that were written, the tab that did it. */
+/** Where something happened: the documents that were written or the keys that were published, the tab that did it. */
 export interface Moment {
-  readonly ids?: readonly string[];
+  readonly docs?: readonly JsonObject[];
+  readonly keys?: readonly string[];
   readonly tab?: Tab;
 }
 
@@ -66,11 +69,14 @@ export class Moments {
     if (fault.do.restart === true) this.restarts.push(tab);
   }
 
-  #concerns(fault: ProcessFault, { ids, tab }: Moment): boolean {
+  #concerns(fault: ProcessFault, { docs, keys, tab }: Moment): boolean {
     const { key, tab: wanted } = fault.when;
     if (key !== undefined) {
-      const operation = this.given.operations.find((one) => one.key === key);
-      if (typeof operation?.id !== 'string' || ids?.includes(operation.id) !== true) return false;
+      // Of several operations on one document it is the one whose change the document shows.
+      const isWritten = this.given.operations.some(
+        (one) => one.key === key && docs?.some((doc) => doc['_id'] === one.id && showsEffect(one, doc)) === true,
+      );
+      if (!isWritten && keys?.includes(key) !== true) return false;
     }
     // Whoever works on a batch is the leader.
     return wanted === undefined || wanted === 'leader' || tab?.number === Number(wanted);

@@ -33,7 +33,17 @@ function shown(): {
         all.map((one) => ({ key: 'b1', state: 'queued', cursor: 0, attempts: 0, ...one })),
       ),
     status: (of) =>
-      tell('status$', { state: 'idle', pending: 0, unreported: 0, push: idle, pull: idle, results: idle, ...of }),
+      tell('status$', {
+        state: 'idle',
+        pending: 0,
+        unreported: 0,
+        publishers: {},
+        unpublished: 0,
+        push: idle,
+        pull: idle,
+        results: idle,
+        ...of,
+      }),
   };
 }
 
@@ -103,7 +113,12 @@ describe('what was observed', () => {
     expect(seen.isSettled).toBe(false);
     status({});
     expect(seen.isSettled).toBe(true);
-    for (const busy of [{ pending: 1 }, { unreported: 1 }, { push: { state: 'waiting-retry', attempts: 0 } }]) {
+    for (const busy of [
+      { pending: 1 },
+      { unreported: 1 },
+      { unpublished: 1 },
+      { push: { state: 'waiting-retry', attempts: 0 } },
+    ]) {
       status(busy as Partial<ClientStatus>);
       expect(seen.isSettled).toBe(false);
     }

@@ -23,6 +23,7 @@ export class Observation {
   endedAt: number | undefined;
 
   readonly #tabs: Tab[] = [];
+  readonly #leaders = new Set<Tab>();
   readonly #counted = new Map<string, number>();
   readonly #stateOf = new Map<string, string>();
   readonly #cursors = new Map<string, number>();
@@ -50,6 +51,12 @@ export class Observation {
     tab.client.status$.subscribe(ifFirst((status) => this.#seeStatus(status)));
     tab.client.failures$.subscribe(ifFirst((failures) => (this.failures = failures)));
     tab.client.bulkOperations$.subscribe((all) => this.#seeCursors(tab, all));
+    tab.client.status$.subscribe(({ leader }) => void (leader ? this.#leaders.add(tab) : this.#leaders.delete(tab)));
+  }
+
+  /** The tab that does the work: the one that leads; the first that lives where none is known to lead. */
+  get leader(): Tab | undefined {
+    return [...this.#leaders].reverse().find((tab) => tab.alive) ?? this.#tabs.find((tab) => tab.alive);
   }
 
   /** The tab's client was closed on purpose: what it shows no longer counts. */
@@ -83,10 +90,11 @@ export class Observation {
   /** Whether nothing is left that the client would still do by itself, but for its regular pulls. */
   get isSettled(): boolean {
     if (this.status === undefined) return false;
-    const { state, pending, unreported, push, pull, results } = this.status;
+    const { state, pending, unreported, push, pull, results, publishers, unpublished } = this.status;
     const rests = (transfer: { state: string }): boolean => transfer.state === 'idle' || transfer.state === 'off';
     const reported = results.state === 'off' || (unreported === 0 && rests(results));
-    return state === 'idle' && pending === 0 && reported && rests(push) && rests(pull);
+    const published = unpublished === 0 && Object.values(publishers).every(rests);
+    return state === 'idle' && pending === 0 && reported && published && rests(push) && rests(pull);
   }
 
   /** To be called when the world is at rest. */

@@ -1,7 +1,11 @@
+import { eventDocument } from '@afield/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { uncheckedFields } from './impossible.js';
 import { takeBaseline, type Baseline } from './baseline.js';
+import { checkEvents } from './check-events.js';
 import { checkExpectations } from './checks.js';
+import { sampleEvent } from '../publisher-laws/sample-events.js';
+import { Publications } from './publications.js';
 import { readCases, type Case } from './read.js';
 import { takeSteps } from './steps.js';
 import { World } from './world.js';
@@ -61,6 +65,11 @@ const truth = {
   requests_max: { 'POST /_bulk_docs': 4, 'POST /_bulk_docs docs': 4 },
   observed: ['running', 'waiting-retry', 'done-with-failures'],
   last_error_class: 'server',
+  events: {
+    per_key: { 't-1': [1, 1], 't-2': [0, 0], 't-3': [0, 1] },
+    distinct_ids_per_key: 1,
+    order: [['t-1', 't-3']],
+  },
   applied_once: ['t-1', 't-3'],
   never_done: ['t-2'],
   enqueue_rejected: [],
@@ -110,6 +119,17 @@ const lies: Readonly<Record<string, readonly unknown[]>> = {
   requests_max: [{ 'POST /_bulk_docs': 3 }, { 'POST /_bulk_docs docs': 3 }],
   observed: [['waiting-storage'], ['waiting-retry', 'queued']],
   last_error_class: ['network'],
+  events: [
+    { per_key: { 't-1': [2, 2] } },
+    { per_key: { 't-1': [0, 0] } },
+    { per_key: { 't-2': [1, 1] } },
+    { per_key: { 't-9': [1, 1] } },
+    { distinct_ids_per_key: 0 },
+    { distinct_ids_per_key: 2 },
+    { order: [['t-3', 't-1']] },
+    { order: [['t-1', 't-2']] },
+    { order: [['t-2', 't-1']] },
+  ],
   applied_once: [['t-2']],
   never_done: [['t-1']],
   enqueue_rejected: [['t-1']],
@@ -187,8 +207,41 @@ describe('a case', () => {
     expect(failures.map((line) => line.split(': ').slice(0, 2))).toEqual([['step 3, check', field]]);
   });
 
+  it('sees what is not as it should be in the database of events', async () => {
+    const publications = new Publications();
+    const there = await world.databases.events.liveIds();
+    expect(there).toHaveLength(2);
+    const odd = { _id: 'e9', v: 1, name: 'documents.updated.person' };
+    publications.note([{ ...eventDocument(sampleEvent(0)) }, odd], []);
+    expect(publications.strange).toEqual(['events: e9 is no event (damaged)']);
+    const { observation, queued, databases } = world;
+    const wrong = await checkEvents({}, { observation, queued, databases, publications });
+    expect(wrong).toEqual([
+      `events: the key ${sampleEvent(0).key} is of no operation`,
+      `events: ${sampleEvent(0).id} was published, but is not there`,
+      ...there.map((id) => `events: ${id} is there, but was never published`),
+    ]);
+  });
+
+  it('misses an event of what is done', async () => {
+    const { observation, queued, databases } = world;
+    const nothing = { observation, queued, databases, publications: new Publications() };
+    expect((await checkEvents({ distinct_ids_per_key: 1 }, nothing)).slice(0, 2)).toEqual(
+      ['t-1', 't-3'].map((key) => `events distinct_ids_per_key ${key}: expected 1, but there are 0`),
+    );
+  });
+
+  it.each([
+    ['after-publish', { 't-1': [2, 2], 't-3': [1, 2] }],
+    ['after-doc-write', { 't-1': [1, 1], 't-3': [1, 1] }],
+  ])('ends the process %s', async (point, perKey) => {
+    const fault = { at: 'process', when: { point, key: 't-1', nth: 1 }, do: { kill: true, restart: true } };
+    const expected = { state: 'done-with-failures', events: { per_key: perKey, distinct_ids_per_key: 1 } };
+    expect((await run({ faults: [fault], expect: expected })).failures).toEqual([]);
+  });
+
   it('names what it did not check, and what it cannot run', async () => {
-    expect((await run({ expect: { events: {}, index: {} } })).unchecked).toEqual(['events', 'index']);
+    expect((await run({ expect: { server_results: {}, index: {} } })).unchecked).toEqual(['index', 'server_results']);
     expect((await run({ steps: [{ do: 'wipe' }] })).impossible).toBe('step wipe');
   });
 

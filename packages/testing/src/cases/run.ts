@@ -54,7 +54,7 @@ async function runInWorld(given: Case, server: CaseServer): Promise<readonly str
     const atTheEnd = await checkExpectations(own.expect, { world, baseline });
     const left = await world.close();
     await world.rest();
-    return [...onTheWay, ...atTheEnd, ...left, ...server.takeProblems()];
+    return [...onTheWay, ...atTheEnd, ...world.publications.strange, ...left, ...server.takeProblems()];
   } finally {
     await world.drop();
   }

@@ -217,10 +217,16 @@ export const expectation = z
     requests_max: perName(count),
     observed: z.array(z.string()),
     last_error_class: z.string(),
-    events: json,
+    events: z
+      .strictObject({
+        per_key: perName(z.tuple([count, count])),
+        distinct_ids_per_key: count,
+        order: z.array(z.tuple([z.string(), z.string()])),
+      })
+      .partial(),
     applied_once: z.array(z.string()),
     never_done: z.array(z.string()),
-    quarantine: json,
+    quarantine: z.array(z.string()),
     enqueue_rejected: z.array(z.string()),
     server_results: json,
     same_rev_both_sides: z.array(z.string()),

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject } from './json.js';
+import { namesOf } from './publications.js';
 
 /** A request as the proxy saw it. */
 export interface SeenRequest {
@@ -38,14 +39,14 @@ export function bodyOf(request: SeenRequest): JsonObject | undefined {
   }
 }
 
-/** Ids that a request names: in its list of documents or keys, or in its path. */
-export function idsNamed(request: SeenRequest): readonly string[] {
+/** Ids that a request names: in its list of documents or keys, or in its path. Events name their documents and keys too. */
+export function idsNamed(request: SeenRequest, ofEvents = false): readonly string[] {
   const body = bodyOf(request);
   const docs = Array.isArray(body?.['docs']) ? body['docs'].filter(isObject) : [];
   const keys = Array.isArray(body?.['keys']) ? body['keys'] : [];
   const asked = request.path === '/_revs_diff' ? Object.keys(body ?? {}) : [];
   return [
-    ...docs.map((doc) => doc['_id'] ?? doc['id']),
+    ...docs.flatMap((doc) => namesOf(doc, ofEvents)),
     ...keys,
     ...asked,
     ...request.path.split('/').slice(1).map(decodeURIComponent),

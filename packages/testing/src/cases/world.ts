@@ -1,4 +1,4 @@
-import type { PouchLike } from '@afield/client';
+import { couchdbPublisher, type PouchLike } from '@afield/client';
 import { FakeChannels } from '../fake-channels.js';
 import { FakeClock } from '../fake-clock.js';
 import { FakeConnectivity } from '../fake-connectivity.js';
@@ -6,16 +6,17 @@ import { FakeLocks } from '../fake-locks.js';
 import { FakePresence } from '../fake-presence.js';
 import { InFlight } from '../in-flight.js';
 import { caseActions } from './actions.js';
-import { HttpDatabase, LocalDatabase, writeGiven, type Database } from './database.js';
+import { LocalDatabase, writeGiven, type Database, type HttpDatabase } from './database.js';
 import { FaultBook } from './fault-book.js';
 import { Interception } from './interception.js';
-import { isObject } from './json.js';
+import { isObject, ownOf, type JsonObject } from './json.js';
 import { MemoryPouch } from './memory-pouch.js';
 import { Moments } from './moments.js';
 import { Observation } from './observation.js';
-import { isUserId } from './own-users.js';
+import { Publications } from './publications.js';
 import type { Case } from './read.js';
 import { fetchOfCases, type CaseServer } from './server.js';
+import { eventsWord, ServerDatabases } from './server-databases.js';
 import { StorageFaults } from './storage-faults.js';
 import { Tab, type Browser } from './tab.js';
 import { Traffic } from './traffic.js';
@@ -41,10 +42,8 @@ export class World {
   /** When the first client was started, on the harness's watch. */
   startedAt = 0;
   readonly local: Database;
-  readonly main: HttpDatabase | undefined;
-  /** The server's `_users`, when the case has to do with users. */
-  readonly users: HttpDatabase | undefined;
-  readonly #results: HttpDatabase | undefined;
+  readonly databases: ServerDatabases;
+  readonly publications = new Publications();
   readonly #browser: Browser;
   readonly #name: string;
   #login: (() => void) | undefined;
@@ -60,13 +59,7 @@ export class World {
     run: string,
   ) {
     this.#name = `case-${run}`;
-    const mainName = `${given.config.server_db ?? 'main'}-${run}`;
-    const hasServer = given.target === 'server' || given.serverDocs.length > 0 || given.serverUsers.length > 0;
-    const database = (name: string): HttpDatabase =>
-      new HttpDatabase(`${server.url}/${encodeURIComponent(name)}`, server.authorization);
-    this.main = hasServer ? database(mainName) : undefined;
-    this.#results = hasServer ? database(`results-${run}`) : undefined;
-    this.users = this.#userIds.length > 0 ? database('_users') : undefined;
+    this.databases = new ServerDatabases(given, server, run);
     this.local = new LocalDatabase(() => this.#openDocuments());
     this.connectivity = new FakeConnectivity(given.config.start_online ?? true);
     const elapsedS = (): number => this.clock.elapsed / 1000;
@@ -86,16 +79,22 @@ export class World {
     const interception = new Interception({
       faults: this.faults,
       traffic: this.traffic,
-      wordOf: (name) => (name === mainName ? 'main' : name === `results-${run}` ? 'results' : name),
+      wordOf: (name) => this.databases.wordOf(name),
       database: (word) => this.#database(word),
-      stored: (ids) => {
-        if (given.target === 'server') this.moments.reach('after-doc-write', { ids, ...this.#firstAlive() });
-      },
+      carriedOut: (word, docs, rows) => this.#carriedOut(word, docs, rows),
       edited: (id) => this.foreignEdits.set(id, (this.foreignEdits.get(id) ?? 0) + 1),
       now: () => this.clock.wall(),
     });
     server.intercept((request, forward) => interception.answer(request, forward));
-    this.#browser = this.#makeBrowser(server, hasServer ? mainName : undefined, `results-${run}`);
+    this.#browser = this.#makeBrowser(server);
+  }
+
+  get main(): HttpDatabase | undefined {
+    return this.databases.main;
+  }
+
+  get users(): HttpDatabase | undefined {
+    return this.databases.users;
   }
 
   /** Ids of the documents that the case is about. */
@@ -105,19 +104,9 @@ export class World {
     return [...new Set(ids.filter((id) => typeof id === 'string' && id !== ''))] as string[];
   }
 
-  /** Ids of all users that the case has or names. */
-  get #userIds(): readonly string[] {
-    const { serverUsers, operations } = this.given;
-    return [
-      ...new Set([...serverUsers.map((user) => user['_id']), ...operations.map(({ id }) => id)].filter(isUserId)),
-    ];
-  }
-
   /** Writes the documents of the case and opens its tabs, stopped. */
   async open(): Promise<void> {
-    await this.main?.create();
-    await this.#results?.create();
-    await this.users?.create(true);
+    await this.databases.create();
     for (const user of this.given.serverUsers) if (this.users !== undefined) await writeGiven(this.users, user);
     for (const doc of this.given.serverDocs) if (this.main !== undefined) await writeGiven(this.main, doc);
     if (this.given.target === 'local' && this.main !== undefined) await this.#copyDown(this.main);
@@ -204,12 +193,7 @@ export class World {
 
   /** Removes the databases and the users. */
   async drop(): Promise<void> {
-    for (const id of this.#userIds) {
-      const user = await this.users?.winner(id);
-      if (user?.deleted === false) await this.users?.write({ _id: id, _rev: user.rev, _deleted: true });
-    }
-    await this.main?.drop();
-    await this.#results?.drop();
+    await this.databases.drop();
     await this.#openDocuments().destroy();
     await new MemoryPouch(`${this.#name}-afield-queue`, { adapter: 'memory' }).destroy();
   }
@@ -218,20 +202,24 @@ export class World {
     return new MemoryPouch(`${this.#name}-docs`, { adapter: 'memory' });
   }
 
-  #firstAlive(): { tab: Tab } | Record<string, never> {
-    const tab = this.tabs.find((one) => one.alive);
-    return tab === undefined ? {} : { tab };
+  /** The leader did it: what it is told of it, it is told after the fault of this point. */
+  #carriedOut(word: string, docs: readonly JsonObject[], rows: readonly unknown[]): void {
+    const leader = this.observation.leader;
+    const tab = leader === undefined ? {} : { tab: leader };
+    if (word === eventsWord) {
+      const published = this.publications.note(docs, rows);
+      if (published.length > 0) this.moments.reach('after-publish', { keys: published.map(({ key }) => key), ...tab });
+    }
+    if (word !== 'main' || this.given.target !== 'server') return;
+    const refused = new Set(
+      rows.filter((row) => isObject(row) && row['error'] !== undefined).map((row) => ownOf(row, 'id')),
+    );
+    const stored = docs.filter((doc) => !refused.has(doc['_id']));
+    if (stored.length > 0) this.moments.reach('after-doc-write', { docs: stored, ...tab });
   }
 
   #database(word: string): Database {
-    if (word === 'docs' || word === 'local') return this.local;
-    const onServer = new Map([
-      ['main', this.main],
-      ['server', this.main],
-      ['results', this.#results],
-      ['_users', this.users],
-    ]);
-    const database = onServer.get(word);
+    const database = word === 'docs' || word === 'local' ? this.local : this.databases.of(word);
     if (database === undefined) throw new Error(`the case names a database that it does not have: ${word}`);
     return database;
   }
@@ -242,10 +230,10 @@ export class World {
     if (!isObject(done) || done['ok'] !== true) throw new Error('the harness could not copy the documents down');
   }
 
-  #makeBrowser(server: CaseServer, mainName: string | undefined, resultsName: string): Browser {
-    const { given } = this;
+  #makeBrowser(server: CaseServer): Browser {
+    const { given, databases } = this;
+    const hasServer = databases.main !== undefined;
     const batchSize = given.config.batch_size;
-    const at = (name: string): string => `${server.proxyUrl}/${encodeURIComponent(name)}`;
     const credentials = { type: 'basic', username: server.username, password: server.password } as const;
     const hasLogin = given.steps.some((step) => step.do === 'login');
     let seed = 1;
@@ -273,7 +261,7 @@ export class World {
         if (call.database !== `${this.#name}-docs` || given.target !== 'local') return;
         if (!this.traffic.countsServerRows) this.traffic.countRows(call.docs);
         if (this.main === undefined) this.traffic.countUploads(call.docs);
-        this.moments.reach('after-doc-write', { ids: call.ids, tab });
+        this.moments.reach('after-doc-write', { docs: call.docs as readonly JsonObject[], tab });
       },
       options: {
         name: this.#name,
@@ -281,22 +269,18 @@ export class World {
         actions: caseActions,
         autoStart: false,
         jitter: given.expect.tolerance === undefined ? 0 : 0.2,
-        replication: given.target === 'local' && mainName !== undefined,
+        replication: given.target === 'local' && hasServer,
+        publishers: [couchdbPublisher({ url: databases.addressOf(eventsWord) })],
+        auth: {
+          credentials: async (why) => {
+            if (why === 'refused' && hasLogin && !this.#loggedIn) {
+              await new Promise<void>((resolve) => (this.#login = resolve));
+            }
+            return credentials;
+          },
+        },
         ...(batchSize === undefined ? {} : { batchSize }),
-        ...(mainName === undefined
-          ? {}
-          : {
-              server: at(mainName),
-              results: at(resultsName),
-              auth: {
-                credentials: async (why) => {
-                  if (why === 'refused' && hasLogin && !this.#loggedIn) {
-                    await new Promise<void>((resolve) => (this.#login = resolve));
-                  }
-                  return credentials;
-                },
-              },
-            }),
+        ...(hasServer ? { server: databases.addressOf('main'), results: databases.addressOf('results') } : {}),
       },
     };
   }
