@@ -46,8 +46,8 @@ export class Control {
       const rows = known?.rows ?? [];
       const isUnsettled = header.state === 'running' || rows.some(({ s }) => s === 'intent');
       const cancelled: Header = { ...withOutcomes(uncounted(header), rows), state: 'cancelled', wait: null };
-      const { applied, alreadyApplied, failed } = header;
-      return isUnsettled ? { ...cancelled, unsettled: { applied, alreadyApplied, failed } } : cancelled;
+      const { applied, alreadyApplied, failed, events = 0 } = header;
+      return isUnsettled ? { ...cancelled, unsettled: { applied, alreadyApplied, failed, events } } : cancelled;
     });
   }
 

@@ -71,7 +71,9 @@ export const headerDoc = z.object({
   /** The id of the bulk operation that took over the rest of this one. */
   continuedBy: z.optional(z.string()),
   /** It was cancelled while a write may have been under way: the counts without its last batch, until more is known. */
-  unsettled: z.optional(z.object({ applied: z.number(), alreadyApplied: z.number(), failed: z.number() })),
+  unsettled: z.optional(
+    z.object({ applied: z.number(), alreadyApplied: z.number(), failed: z.number(), events: z.optional(z.number()) }),
+  ),
   /** Stops of a visible page during an attempt at the present batch, without any progress (R16). */
   stops: z.optional(z.number()),
   /** The operation that runs alone now (R16). */

@@ -99,6 +99,21 @@ describe('an attempt at a batch of documents', () => {
     expect(fences).toBe(1);
   });
 
+  it('O3 keeps the type that came with an intent of another bulk operation, also where the document is gone', async () => {
+    const [before] = await db.read(['a', 'b']);
+    const rows: RowState[] = [{ s: 'intent', b: before?.rev, t: 'person' }, { s: 'intent' }];
+    await db.write([{ _id: 'a', _rev: before?.rev, _deleted: true } as Doc]);
+    const operations = [
+      { id: 'a', content: {} },
+      { id: 'b', content: {} },
+    ];
+    const result = await attempt(operations, { rows, action: deleteAction as DocumentAction });
+    expect(result.rows).toMatchObject([
+      { s: 'applied', t: 'person', a: 5 },
+      { s: 'applied', t: 'person', a: 5 },
+    ]);
+  });
+
   it('R9 2 stores no outcome with the intent: a failure is durable only together with its content', async () => {
     await attempt([
       { id: 'nowhere', content: { to: 'blue' } },

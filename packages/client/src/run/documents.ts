@@ -281,7 +281,7 @@ class DocumentAttempt {
       if (write === undefined) continue;
       const { item } = write;
       if (row.ok) {
-        this.#settle(item.place, 'applied', row.rev);
+        this.#settle(item.place, 'applied', row.rev, write.doc._deleted === true ? item.row.doc : write.doc);
         continue;
       }
       const verdict = classifyRow(row.error);
@@ -302,7 +302,9 @@ class DocumentAttempt {
   /** The row has its outcome. What its event is made of was chosen with the intent, or is chosen now. */
   #settle(place: number, s: 'applied' | 'already-applied', rev: string | undefined, doc?: Doc): void {
     const { t, a } = this.#rows[place] ?? {};
-    const event = a === undefined ? this.#eventOf(doc) : { ...(t === undefined ? {} : { t }), a };
+    const known = t === undefined ? {} : { t };
+    // An intent that came from another bulk operation says the type, and not the time.
+    const event = a === undefined ? { ...this.#eventOf(doc), ...known } : { ...known, a };
     this.#rows[place] = { s, ...(rev === undefined ? {} : { r: rev }), ...event };
   }
 

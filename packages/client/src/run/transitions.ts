@@ -92,9 +92,9 @@ export function merged(
   complete: boolean,
 ): Header | undefined {
   if (!complete) return undefined;
-  const { applied, alreadyApplied, failed } = withOutcomes(before, rows);
+  const { applied, alreadyApplied, failed, events } = withOutcomes(before, rows);
   const cursor = before.cursor + rows.length;
-  const next = settled({ ...changed, applied, alreadyApplied, failed, cursor, attempt: 0 });
+  const next = settled({ ...changed, applied, alreadyApplied, failed, events, cursor, attempt: 0 });
   if (cursor < changed.total || changed.state === 'cancelled') return next;
   return { ...next, state: failed > 0 ? 'done-with-failures' : 'done', wait: null, lease: null };
 }
