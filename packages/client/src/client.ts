@@ -93,6 +93,9 @@ class AfieldClient implements Client {
       pushed: () => {
         this.#work.pushed();
       },
+      pushRests: () => {
+        this.#work.pushRests();
+      },
     });
     this.#parts = parts;
     this.#work = new Work(parts);

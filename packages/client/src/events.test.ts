@@ -334,4 +334,46 @@ describe('events of mutations', () => {
     await bed.until(() => heard.length === 2);
     expect(heard).toEqual(['1:0', '1:1']);
   });
+
+  describe('of what a person stopped in the middle of a batch', () => {
+    /** A client with a write of its documents under way; `go` lets it come to its end. */
+    const underWay = async (): Promise<{ client: Client; id: string; go: () => void }> => {
+      const client = open();
+      await made(
+        client,
+        ['a', 'b'].map((_id) => ({ _id, colour: 'red' })),
+      );
+      place.before = down;
+      const bulkDocs = client.documents.bulkDocs.bind(client.documents);
+      let isAsked = false;
+      let go = (): void => undefined;
+      const gate = new Promise<void>((resolve) => (go = resolve));
+      Object.assign(client.documents, {
+        bulkDocs: async (docs: object[], ...more: object[]) => {
+          isAsked = true;
+          await gate;
+          return bulkDocs(docs, ...more);
+        },
+      });
+      const { bulkOperationId: id } = await client.enqueue(paint(['a', 'b'], 'blue', { key: '1' }));
+      await bed.until(() => isAsked);
+      return { client, id, go };
+    };
+
+    it.each(['pause', 'cancel'] as const)(
+      'O3 O7 counts, lists and publishes what the batch has done all the same (%s)',
+      async (how) => {
+        const { client, id, go } = await underWay();
+        await client[how](id);
+        go();
+        await bed.until(async () => (await bed.now(client, id)).cursor === 2 || place.calls.length > 0);
+        await firstValueFrom(client.status$.pipe(filter(({ unpublished }) => unpublished === 2)));
+        expect((await client.listEvents()).map(({ key }) => key)).toEqual(['1:0', '1:1']);
+        place.before = undefined;
+        client.syncNow();
+        await bed.until(() => place.stored.size === 2, 1000);
+        await firstValueFrom(client.status$.pipe(filter(({ unpublished }) => unpublished === 0)));
+      },
+    );
+  });
 });

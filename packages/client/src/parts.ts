@@ -53,6 +53,8 @@ export interface Calls {
   readonly refusalsChanged: () => void;
   /** The push has taken a step. */
   readonly pushed: () => void;
+  /** The push has nothing left that it could bring now. */
+  readonly pushRests: () => void;
 }
 
 export type Parts = ReturnType<typeof partsOf>;
@@ -163,6 +165,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
           refusals: new Refusals({ queue, failures, reports, clock, changed: calls.refusalsChanged }),
           pullEveryMs: (options.pullEveryS ?? 60) * 1000,
           pushed: calls.pushed,
+          pushRests: calls.pushRests,
         });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
   const conflicts = new ConflictDecisions({ queue, failures, retries });

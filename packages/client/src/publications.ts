@@ -1,5 +1,6 @@
 import { ServerDatabase } from './http/server-database.js';
 import type { Publisher } from './model/event.js';
+import { endStates } from './model/states.js';
 import { eventDocument } from './outbox/event-document.js';
 import { publishContext } from './outbox/publish-context.js';
 import type { Parts } from './parts.js';
@@ -9,8 +10,17 @@ import type { TransferParts } from './sync/transfer.js';
 
 /** The publication of events to each of the app's publishers, wired together. */
 export function publicationsOf(storeId: string, parts: Parts): readonly Publication[] {
-  const { options, events, quarantine, transfer, requests, closed, replication } = parts;
+  const { options, events, quarantine, transfer, requests, closed, replication, queue, runner, lease } = parts;
   const server = options.server === undefined ? undefined : new ServerDatabase(options.server, requests);
+  // Where another tab has begun what is not at its end, it may have come further than is known here: a later event of a
+  // document would be seen before an earlier one.
+  const refresh = async (): Promise<void> => {
+    const isForeign = queue
+      .headers()
+      .some((header) => header.lease !== null && header.lease !== lease && !endStates.has(header.state));
+    const changed = isForeign ? await queue.refreshOpen() : [];
+    if (changed.length > 0) runner.noticed(changed);
+  };
   return (options.publishers ?? []).map(
     (publisher) =>
       new Publication({
@@ -20,6 +30,7 @@ export function publicationsOf(storeId: string, parts: Parts): readonly Publicat
         events,
         storeId,
         context: (attempt) => publishContext(requests, closed, attempt),
+        refresh,
         missing: server === undefined ? undefined : (asked) => server.missing(asked),
         isPushed: () => replication?.isPushed() !== false,
         pushStep: async () => (await replication?.pushStep()) !== false,

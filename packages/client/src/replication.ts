@@ -16,6 +16,8 @@ export class Replication {
   readonly #pullTransfer: Carrier;
   readonly #local: LocalDatabase;
   #listening: { cancel(): void } | undefined;
+  /** What the push waits for are single documents that stayed behind: all others are there. */
+  #hasBroughtTheRest = false;
   /** Who waits for the push's next step. */
   readonly #awaited: (() => void)[] = [];
 
@@ -29,6 +31,8 @@ export class Replication {
       pullEveryMs: number;
       /** The push has taken a step without a failure: the server may have more now. */
       pushed: () => void;
+      /** The push has nothing left that it could bring now. */
+      pushRests: () => void;
     },
   ) {
     const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
@@ -37,12 +41,21 @@ export class Replication {
     this.#push = new Transfer(
       {
         ...errand,
+        next: async (data) => {
+          const step = await errand.next(data);
+          if (step === undefined) parts.pushRests();
+          return step;
+        },
         carry: async (step, data) => {
+          this.#hasBroughtTheRest = false;
           const carried = await errand.carry(step, data);
           // A step that failed is taken again; then there is more to be told.
           if (carried.error === undefined) {
             this.#stepTaken();
             parts.pushed();
+          } else {
+            this.#hasBroughtTheRest = true;
+            parts.pushRests();
           }
           return carried;
         },
@@ -86,12 +99,13 @@ export class Replication {
     this.#push.poke();
   }
 
-  /** Whether the push has brought over all that it can, and waits for nothing. */
+  /** Whether the push has brought over all that it can, but for single documents that stayed behind. */
   isPushed(): boolean {
-    return this.#push.status().state === 'idle';
+    const { state } = this.#push.status();
+    return state === 'idle' || (this.#hasBroughtTheRest && state.startsWith('waiting'));
   }
 
-  /** Resolves when the push has taken the step that it is at, or rests. False: it waits for something. */
+  /** Resolves when the push has taken the step that it is at, or rests. False: it waits, and has more to bring. */
   async pushStep(): Promise<boolean> {
     await new Promise<void>((resolve) => {
       this.#awaited.push(resolve);
@@ -99,7 +113,7 @@ export class Replication {
         this.#stepTaken();
       });
     });
-    return !this.#push.status().state.startsWith('waiting');
+    return this.isPushed() || !this.#push.status().state.startsWith('waiting');
   }
 
   #stepTaken(): void {

@@ -77,6 +77,11 @@ export class Work {
     for (const publication of this.#publications) publication.pushed();
   }
 
+  /** What the server does not have now is not on its way. */
+  pushRests(): void {
+    for (const publication of this.#publications) publication.pushRests();
+  }
+
   /** What is reported to the server has changed. */
   reported(): void {
     this.#results?.poke();

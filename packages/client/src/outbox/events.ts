@@ -12,6 +12,8 @@ export interface Place {
   readonly event: DocumentEvent | undefined;
   /** It has no outcome yet. */
   readonly isOpen: boolean;
+  /** The document that the event is of, or would be of. */
+  readonly documentId: string | undefined;
 }
 
 /** Reads events from what is durable: nothing is stored for them beside operations and outcomes. */
@@ -22,19 +24,21 @@ export class Events {
     this.#queue = queue;
   }
 
-  /** These operations of a bulk operation, as far as anything is known of them. Two reads. */
+  /** These operations of a bulk operation, as far as anything is known of them. Two reads where they lie together. */
   async at(storeId: string, header: Header, indexes: readonly number[]): Promise<readonly Place[]> {
-    const [first, last] = [indexes[0], indexes[indexes.length - 1]];
-    if (first === undefined || last === undefined) return [];
-    const rows = await this.#queue.rowsBetween(sequenceOf(header._id), first, last + 1);
+    if (indexes.length === 0) return [];
+    const rows = await this.#queue.rowsAt(sequenceOf(header._id), indexes);
     const operations = await this.#queue.operationsAt(header, indexes);
     const found: Place[] = [];
     for (const index of indexes) {
       const row = rows.get(index);
       // Of a bulk operation that goes on, what no batch has taken up yet is nobody's business.
       if (row === undefined && !isAtEnd(header) && index >= header.cursor) break;
-      const event = eventOf(storeId, header, index, operations.get(index), row);
-      found.push({ header, index, event, isOpen: !isOutcome(row) && !isAtEnd(header) && index >= header.cursor });
+      const operation = operations.get(index);
+      const event = eventOf(storeId, header, index, operation, row);
+      const isOpen = !isOutcome(row) && !isAtEnd(header) && index >= header.cursor;
+      const id = typeof operation?.i === 'string' ? operation.i : undefined;
+      found.push({ header, index, event, isOpen, documentId: event?.documentId ?? id });
     }
     return found;
   }
@@ -48,7 +52,7 @@ export class Events {
     const found: DocumentEvent[] = [];
     for (const header of this.#queue.headers()) {
       const sequence = sequenceOf(header._id);
-      if (sequence < after.sequence || header.attempts === 0) continue;
+      if (sequence < after.sequence) continue;
       const end = readableEnd(header);
       for (let from = sequence === after.sequence ? after.index + 1 : 0; from < end; from += perRead) {
         const indexes = Array.from({ length: Math.min(perRead, end - from) }, (_, place) => from + place);

@@ -8,8 +8,20 @@ import { isOutcome, sequenceOf, storedVersion, type Header, type RowState } from
 import { eventDocument, readEventDocument } from './event-document.js';
 import { eventOf } from './event.js';
 import type { Events } from './events.js';
-import { afterLook, isAtEnd, nothingTaken, progressData, readableEnd, shortened, type Progress } from './progress.js';
-import { Held, Round } from './round.js';
+import { Held } from './held.js';
+import { looksAt } from './looks.js';
+import {
+  afterLook,
+  entriesOf,
+  isAtEnd,
+  nothingTaken,
+  progressData,
+  readableEnd,
+  shortened,
+  type Progress,
+} from './progress.js';
+import { within } from './ranges.js';
+import { Round } from './round.js';
 
 /** Events that who subscribes late gets first. */
 const mostReplayed = 1000;
@@ -55,6 +67,8 @@ export class PageEvents {
   #note: Note = { _id: noteId, v: storedVersion, progress: nothingTaken };
   #isOutdated = false;
   #batches = 0;
+  /** What happens while older events are still being told: told after them. */
+  #later: DocumentEvent[] | undefined;
 
   constructor(parts: PageEventsParts) {
     this.#parts = parts;
@@ -77,22 +91,21 @@ export class PageEvents {
   async lead(storeId: string): Promise<void> {
     const { queue, events, closed, breathe } = this.#parts;
     this.#storeId = storeId;
+    this.#later ??= [];
     await this.#readNote();
     let { progress } = this.#note;
     const round = new Round({ queue, events, storeId, held: new Held(), looksAgain: false });
     for (let page = await round.next(progress); page !== undefined; page = await round.next(progress)) {
       if (closed.aborted) return;
       this.#tell(page.events);
-      const looks = page.places.map(({ header, index, isOpen }) => ({
-        sequence: sequenceOf(header._id),
-        indexes: [index],
-        taken: 0,
-        waiting: [],
-        open: isOpen ? [index] : [],
-      }));
-      progress = afterLook(progress, looks, queue.headers());
+      progress = afterLook(
+        progress,
+        looksAt(page.places, () => false),
+        queue.headers(),
+      );
       await breathe();
     }
+    this.#tellLater(progress);
     const note = { ...this.#note, progress: toldUpTo(progress, queue.headers()) };
     this.noted([note], (await queue.write([note])).revs);
   }
@@ -115,7 +128,22 @@ export class PageEvents {
       const stored = { i: id, k: key, ...(origin === undefined ? {} : { o: origin }), c: null };
       return eventOf(storeId, header, batch.from + place, stored, row) ?? [];
     });
-    this.#tell(fresh);
+    if (this.#later === undefined) this.#tell(fresh);
+    else this.#later.push(...fresh);
+  }
+
+  /** All older events are told: now those that happened meanwhile, as far as they were not found among the older ones. */
+  #tellLater(progress: Progress): void {
+    const entries = entriesOf(progress);
+    const events = this.#later ?? [];
+    this.#later = undefined;
+    this.#tell(
+      events.filter(({ sequence, index }) => {
+        const entry = entries.get(sequence);
+        if (entry === undefined) return sequence > progress.upTo;
+        return index >= entry.n || within(entry.o, [index]).size > 0;
+      }),
+    );
   }
 
   close(): void {

@@ -36,15 +36,21 @@ export interface Looked {
   readonly open: readonly number[];
 }
 
-export function entryOf(progress: Progress, sequence: number): Entry {
-  return progress.open.find(({ s }) => s === sequence) ?? { s: sequence, n: 0, d: 0, w: [], o: [] };
+/** The entries of the bulk operations that are not over, by their numbers. */
+export function entriesOf({ open }: Progress): Map<number, Entry> {
+  return new Map(open.map((one) => [one.s, one]));
+}
+
+/** Of a bulk operation that was not looked at yet. */
+export function noEntry(sequence: number): Entry {
+  return { s: sequence, n: 0, d: 0, w: [], o: [] };
 }
 
 /** The progress after these were looked at. `headers` in the order of their numbers. */
 export function afterLook(progress: Progress, looks: readonly Looked[], headers: readonly Header[]): Progress {
-  const open = new Map(progress.open.map((one) => [one.s, one]));
+  const open = entriesOf(progress);
   for (const { sequence, indexes, taken, waiting, open: still } of looks) {
-    const before = open.get(sequence) ?? entryOf(progress, sequence);
+    const before = open.get(sequence) ?? noEntry(sequence);
     open.set(sequence, {
       s: sequence,
       n: Math.max(before.n, ...indexes.map((index) => index + 1)),
@@ -58,12 +64,12 @@ export function afterLook(progress: Progress, looks: readonly Looked[], headers:
 
 /** Bulk operations of which nothing more can come are not listed any more. */
 export function shortened(progress: Progress, headers: readonly Header[]): Progress {
-  const open = new Map(progress.open.map((one) => [one.s, one]));
+  const open = entriesOf(progress);
   let { upTo } = progress;
   for (const header of headers) {
     const sequence = sequenceOf(header._id);
     if (sequence <= upTo) continue;
-    if (!isOver(header, open.get(sequence) ?? entryOf(progress, sequence))) break;
+    if (!isOver(header, open.get(sequence) ?? noEntry(sequence))) break;
     open.delete(sequence);
     upTo = sequence;
   }
@@ -84,18 +90,26 @@ export function isAtEnd(header: Header): boolean {
 export function readableEnd(header: Header): number {
   if (isUnplanned(header)) return 0;
   if (isAtEnd(header)) return Math.min(header.total, header.cursor + payloadSize);
-  // A batch that waits may have outcomes too; one that runs will soon be at its end.
-  const isHeldUp = header.state === 'paused' || (header.state.startsWith('waiting-') && header.attempts > 0);
+  // A batch that waits may have outcomes too, once someone has begun; one that runs will soon be at its end.
+  const isHeldUp =
+    header.state === 'paused' ||
+    header.state === 'cancelled' ||
+    (header.state.startsWith('waiting-') && header.lease !== null);
   return isHeldUp ? Math.min(header.total, header.cursor + payloadSize) : header.cursor;
 }
 
-/** How many events this publisher has not taken yet. */
+/**
+ * How many events this publisher has not taken yet. Some of a batch that is not at its end may be taken before its header
+ * counts them: what waits is never hidden behind these.
+ */
 export function untaken(progress: Progress, headers: readonly Header[]): number {
-  const taken = new Map(progress.open.map(({ s, d }) => [s, d]));
+  const entries = entriesOf(progress);
   let sum = 0;
   for (const header of headers) {
     const sequence = sequenceOf(header._id);
-    if (sequence > progress.upTo) sum += Math.max(0, (header.events ?? 0) - (taken.get(sequence) ?? 0));
+    if (sequence <= progress.upTo) continue;
+    const { d, w } = entries.get(sequence) ?? noEntry(sequence);
+    sum += Math.max((header.events ?? 0) - d, countOf(w), 0);
   }
   return sum;
 }

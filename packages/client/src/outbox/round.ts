@@ -1,23 +1,24 @@
 import type { DocumentEvent } from '../model/event.js';
 import type { Queue } from '../queue/queue.js';
 import { sequenceOf, type Header } from '../queue/stored.js';
-import { hashOf } from '../queue/subjects.js';
 import type { Events, Place } from './events.js';
-import { entryOf, isAtEnd, isOver, readableEnd, type Progress } from './progress.js';
-import { firstOf } from './ranges.js';
+import { hashOfDocument, type Held } from './held.js';
+import { NewPage, type Page } from './page.js';
+import { entriesOf, isAtEnd, isOver, noEntry, readableEnd, type Entry, type Progress } from './progress.js';
+import { firstOf, type Range } from './ranges.js';
 
-/** Events of one publication. */
-const mostEvents = 100;
-/** Operations that are looked at for one publication: most of those without an event are passed over in one step. */
-const mostLooked = 1000;
 const perRead = 100;
 
-/** What one publication is made of: the operations that were looked at, and which of their events are to be sent. */
-export interface Page {
-  readonly places: readonly Place[];
-  readonly events: readonly DocumentEvent[];
-  /** Places of events that stay: an earlier one of their document waits. */
-  readonly held: ReadonlySet<Place>;
+export interface RoundParts {
+  readonly queue: Queue;
+  readonly events: Events;
+  readonly storeId: string;
+  /** Documents with an event that waits. Outlives the round. */
+  readonly held: Held;
+  /** What waits is looked at again. */
+  readonly looksAgain: boolean;
+  /** Hashes of documents whose waiting events are not asked about in this round. */
+  readonly stays?: ReadonlySet<number>;
 }
 
 /**
@@ -27,34 +28,27 @@ export interface Page {
  * a hash for each document that waits.
  */
 export class Round {
-  readonly #queue: Queue;
-  readonly #events: Events;
-  readonly #storeId: string;
-  /** What waits is looked at again. */
-  readonly #looksAgain: boolean;
-  /** Hashes of documents with an event that waits, and how many of them. Outlives the round. */
-  readonly #held: Held;
+  readonly #parts: RoundParts;
   /** Hashes of documents with an event that was found waiting in this round. */
   readonly #found = new Set<number>();
-  #at = { sequence: 0, waiting: 0 };
+  /** How far it has come among those that wait; those behind `end` were found waiting in this round. */
+  #at = { sequence: 0, index: 0, end: 0 };
 
-  constructor(parts: { queue: Queue; events: Events; storeId: string; held: Held; looksAgain: boolean }) {
-    this.#queue = parts.queue;
-    this.#events = parts.events;
-    this.#storeId = parts.storeId;
-    this.#held = parts.held;
-    this.#looksAgain = parts.looksAgain;
+  constructor(parts: RoundParts) {
+    this.#parts = parts;
   }
 
   /** The next page after what was looked at; undefined when the round is over. */
   async next(progress: Progress): Promise<Page | undefined> {
     const page = new NewPage();
-    for (const header of this.#queue.headers()) {
+    const entries = entriesOf(progress);
+    // Each page begins with the oldest again: what has come to be durable there meanwhile comes before all later ones.
+    for (const header of this.#parts.queue.headers()) {
       const sequence = sequenceOf(header._id);
-      if (sequence <= progress.upTo || sequence < this.#at.sequence) continue;
-      if (sequence > this.#at.sequence) this.#at = { sequence, waiting: 0 };
-      if (isOver(header, entryOf(progress, sequence))) continue;
-      if (!(await this.#read(header, progress, page))) return page.done();
+      if (sequence <= progress.upTo) continue;
+      const entry = entries.get(sequence) ?? noEntry(sequence);
+      if (isOver(header, entry)) continue;
+      if (!(await this.#read(header, entry, page))) return page.done();
     }
     return page.places.length === 0 ? undefined : page.done();
   }
@@ -65,94 +59,95 @@ export class Round {
   }
 
   /** Adds the operations of one bulk operation to the page. False: the page is full. */
-  async #read(header: Header, progress: Progress, page: NewPage): Promise<boolean> {
-    const { n, w, o } = entryOf(progress, sequenceOf(header._id));
+  async #read(header: Header, entry: Entry, page: NewPage): Promise<boolean> {
+    if (!(await this.#readWaiting(header, entry, page))) return false;
+    const { n, o } = entry;
+    const late = isAtEnd(header) ? header.total : header.cursor;
+    if (!(await this.#readListed(header, o, 0, late, (places) => this.#take(places, page)))) return false;
+    if (header.unsettled !== undefined) await this.#holdOpen(header, o);
     const end = readableEnd(header);
-    if (this.#looksAgain) {
-      for (;;) {
-        const indexes = firstOf(w, this.#at.waiting, n, perRead);
-        if (indexes.length === 0) break;
-        if (!this.#take(await this.#events.at(this.#storeId, header, indexes), page, true)) return false;
-      }
-    }
-    const late = firstOf(o, 0, isAtEnd(header) ? header.total : header.cursor, perRead);
-    if (!this.#take(await this.#events.at(this.#storeId, header, late), page, false)) return false;
     for (let from = n; from < end;) {
       const indexes = Array.from({ length: Math.min(perRead, end - from) }, (_, place) => from + place);
-      const places = await this.#events.at(this.#storeId, header, indexes);
-      if (!this.#take(places, page, false)) return false;
+      const places = await this.#placesAt(header, indexes);
+      if (!this.#take(places, page)) return false;
       if (places.length < indexes.length) break;
       from += indexes.length;
     }
     return true;
   }
 
-  #take(places: readonly Place[], page: NewPage, isWaiting: boolean): boolean {
-    for (const place of places) {
-      if (page.isFull) return false;
-      const { event, index } = place;
-      if (event === undefined) page.add(place);
-      else {
-        const hash = hashOfDocument(event);
-        // What waits holds back what came after it; what waits itself is held back only by what was found before it.
-        const isHeld = this.#found.has(hash) || (!isWaiting && this.#held.has(hash));
-        if (!isHeld && page.has(hash)) return false;
-        page.add(place, isHeld ? undefined : hash);
-        if (isHeld) this.#found.add(hash);
+  /** What waits is looked at once in a round. */
+  async #readWaiting(header: Header, { w, n }: Entry, page: NewPage): Promise<boolean> {
+    const sequence = sequenceOf(header._id);
+    if (!this.#parts.looksAgain || sequence < this.#at.sequence) return true;
+    if (sequence > this.#at.sequence) this.#at = { sequence, index: 0, end: n };
+    return this.#readListed(header, w, this.#at.index, this.#at.end, (places) => {
+      for (const place of places) {
+        if (!this.#takeOne(place, page, true)) return false;
+        this.#at.index = place.index + 1;
       }
-      if (isWaiting) this.#at.waiting = index + 1;
+      return true;
+    });
+  }
+
+  /** Reads the listed ones of these, a hundred at a time. False: the page is full. */
+  async #readListed(
+    header: Header,
+    listed: readonly Range[],
+    least: number,
+    end: number,
+    take: (places: readonly Place[]) => boolean,
+  ): Promise<boolean> {
+    for (let from = least; ;) {
+      const indexes = firstOf(listed, from, end, perRead);
+      const last = indexes[indexes.length - 1];
+      if (last === undefined) return true;
+      if (!take(await this.#placesAt(header, indexes))) return false;
+      from = last + 1;
     }
+  }
+
+  /**
+   * Of one that was cancelled in the middle of a write later ones are not held back by the queue (R17): their events are
+   * held back here, until it is known what the write has done.
+   */
+  async #holdOpen(header: Header, open: readonly Range[]): Promise<void> {
+    await this.#readListed(header, open, header.cursor, header.total, (places) => {
+      for (const place of places) this.#holdIfUnsettled(place);
+      return true;
+    });
+  }
+
+  #holdIfUnsettled({ header, documentId, isOpen }: Place): void {
+    if (!isOpen || header.unsettled === undefined || documentId === undefined) return;
+    this.#found.add(hashOfDocument({ target: header.target, documentId }));
+  }
+
+  #take(places: readonly Place[], page: NewPage): boolean {
+    return places.every((place) => this.#takeOne(place, page, false));
+  }
+
+  #takeOne(place: Place, page: NewPage, isWaiting: boolean): boolean {
+    if (page.isFull) return false;
+    const { event } = place;
+    if (event === undefined) {
+      this.#holdIfUnsettled(place);
+      page.pass(place);
+      return true;
+    }
+    const hash = hashOfDocument(event);
+    if (page.has(hash)) return false;
+    const { held, stays } = this.#parts;
+    // What waits holds back what came after it; what waits itself is held back only by what was found before it.
+    const isHeld = this.#found.has(hash) || (isWaiting ? stays?.has(hash) === true : held.has(hash));
+    if (isHeld) {
+      page.hold(place);
+      this.#found.add(hash);
+    } else page.send(place, event, hash);
     return true;
   }
-}
 
-class NewPage {
-  readonly places: Place[] = [];
-  readonly #events: DocumentEvent[] = [];
-  readonly #held = new Set<Place>();
-  readonly #documents = new Set<number>();
-
-  get isFull(): boolean {
-    return this.#events.length >= mostEvents || this.places.length >= mostLooked;
+  #placesAt(header: Header, indexes: readonly number[]): Promise<readonly Place[]> {
+    return this.#parts.events.at(this.#parts.storeId, header, indexes);
   }
-
-  has(hash: number): boolean {
-    return this.#documents.has(hash);
-  }
-
-  /** `hash`: of the document whose event is to be sent. */
-  add(place: Place, hash?: number): void {
-    this.places.push(place);
-    if (place.event === undefined) return;
-    if (hash === undefined) this.#held.add(place);
-    else {
-      this.#documents.add(hash);
-      this.#events.push(place.event);
-    }
-  }
-
-  done(): Page {
-    return { places: this.places, events: this.#events, held: this.#held };
-  }
-}
-
-/** How many events of each document wait, by the document's hash: too much may be held back, never too little. */
-export class Held {
-  readonly #counts = new Map<number, number>();
-
-  has(hash: number): boolean {
-    return this.#counts.has(hash);
-  }
-
-  change(event: DocumentEvent, step: 1 | -1): void {
-    const hash = hashOfDocument(event);
-    const count = (this.#counts.get(hash) ?? 0) + step;
-    if (count > 0) this.#counts.set(hash, count);
-    else this.#counts.delete(hash);
-  }
-}
-
-/** A local document and one of the server are two, even if they have one id. */
-function hashOfDocument({ target, documentId }: DocumentEvent): number {
-  return hashOf(`${target} ${documentId}`);
 }

@@ -17,7 +17,10 @@ const mostKept = 1_000_000;
 /** A mutation whose previous one is asked for. */
 export interface Mutation {
   readonly index: number;
+  /** The operation's id. */
   readonly id: string;
+  /** The document that its event is of: another one where the action says so. */
+  readonly documentId: string;
 }
 
 /**
@@ -46,7 +49,7 @@ export class Trail {
     const fresh = rows.flatMap((row, place) => {
       const id = batch.operations[place]?.id;
       if (!hasEvent(row) || isOutcome(before[place]) || typeof id !== 'string') return [];
-      return [{ index: batch.from + place, id }];
+      return [{ index: batch.from + place, id, documentId: row.e?.[1] ?? id }];
     });
     if (fresh.length === 0) return rows;
     const previous = await this.previousOf(header, fresh);
@@ -94,17 +97,15 @@ export class Trail {
         if (sequence !== own || at < mutation.index) candidates.push({ at, mutation });
       }
     });
-    const [first, last] = [candidates[0], candidates[candidates.length - 1]];
-    if (first === undefined || last === undefined) return names;
-    const operations = await this.#queue.operationsAt(
-      header,
-      candidates.map(({ at }) => at),
-    );
-    const rows = await this.#queue.rowsBetween(sequence, first.at, last.at + 1);
+    if (candidates.length === 0) return names;
+    const places = candidates.map(({ at }) => at);
+    const operations = await this.#queue.operationsAt(header, places);
+    const rows = await this.#queue.rowsAt(sequence, places);
     for (const { at, mutation } of candidates) {
-      const operation = operations.get(at);
+      const [operation, row] = [operations.get(at), rows.get(at)];
       // Two documents may have one hash, and what failed has no event.
-      if (operation?.i !== mutation.id || !hasEvent(rows.get(at))) continue;
+      if (operation?.i !== mutation.id || !hasEvent(row)) continue;
+      if ((row.e?.[1] ?? mutation.id) !== mutation.documentId) continue;
       names.set(mutation.index, eventNameOf(keyOf(header, operation, at)));
     }
     return names;

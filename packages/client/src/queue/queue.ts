@@ -279,6 +279,15 @@ export class Queue {
     return found;
   }
 
+  /** What is known of these operations, by index. They may lie far apart: only the batches that hold them are read. */
+  async rowsAt(sequence: number, indexes: readonly number[]): Promise<ReadonlyMap<number, RowState>> {
+    const found = new Map<number, RowState>();
+    for (const [from, to] of stretchesOf(indexes)) {
+      for (const [index, row] of await this.rowsBetween(sequence, from, to)) found.set(index, row);
+    }
+    return found;
+  }
+
   /** Operations by their places in this bulk operation, in one read. */
   async operationsAt(header: Header, indexes: readonly number[]): Promise<ReadonlyMap<number, StoredOperation>> {
     const pageOf = (index: number): string => numberedId(header.payload, Math.floor(index / payloadSize));
@@ -432,6 +441,17 @@ export class Queue {
 
 function* idsOf(operations: readonly StoredOperation[]): Generator {
   for (const { i } of operations) yield i;
+}
+
+/** From the first of some numbers to behind the last, wherever no more than a batch has room between two of them. */
+function stretchesOf(indexes: readonly number[]): [number, number][] {
+  const stretches: [number, number][] = [];
+  for (const index of [...indexes].sort((a, b) => a - b)) {
+    const last = stretches[stretches.length - 1];
+    if (last !== undefined && index < last[1] + payloadSize) last[1] = index + 1;
+    else stretches.push([index, index + 1]);
+  }
+  return stretches;
 }
 
 const storedRequest = z.object({ request: z.optional(z.unknown()) });

@@ -79,10 +79,10 @@ export class Outcomes {
     const fresh = newFailures.filter(({ _id }) => !conflicts.has(_id)).map((failure) => withRev(failure, revs));
     const isOurs = !conflicts.has(record._id);
     const kept = conflicting.filter(({ _id }) => !conflicts.has(_id)).map((entry) => withRev(entry, revs));
-    if (isOurs) this.#parts.pageEvents.happened(header, loaded, rows);
     if (conflicts.has(meaning.next._id)) {
       batches.forget(sequence);
       if (isOurs && (await this.#mergeInto(header, rows, meaning.isComplete))) {
+        this.#parts.pageEvents.happened(header, loaded, rows);
         failures.added(fresh);
         quarantine.added(kept);
       }
@@ -97,7 +97,7 @@ export class Outcomes {
     failures.added([...fresh, ...adopted]);
     quarantine.added(kept);
     loaded.record = isOurs ? withRev(record, revs) : (await batches.overwrite([record]))[0];
-    if (!isOurs) this.#parts.pageEvents.happened(header, loaded, rows);
+    this.#parts.pageEvents.happened(header, loaded, rows);
     return this.#follow(bookkeeping.keep(meaning.next, revs), meaning);
   }
 

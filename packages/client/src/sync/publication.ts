@@ -1,51 +1,34 @@
-import { z } from 'zod/mini';
-import { DivisibleError, RetryableError, SignInRequiredError, type ErrorSummary } from '../model/errors.js';
-import type { DocumentEvent, PublishAnswer, PublishContext, Publisher } from '../model/event.js';
+import type { ErrorSummary } from '../model/errors.js';
+import type { DocumentEvent } from '../model/event.js';
 import type { PublisherStatus } from '../model/states.js';
 import type { Events, Place } from '../outbox/events.js';
+import { Held, hashOfDocument } from '../outbox/held.js';
+import { looksAt } from '../outbox/looks.js';
+import type { Page } from '../outbox/page.js';
 import {
   afterLook,
+  entriesOf,
   nothingTaken,
   progressData,
   untaken,
   waitingCount,
-  type Looked,
   type Progress,
 } from '../outbox/progress.js';
-import { Held, Round, type Page } from '../outbox/round.js';
+import { firstOf, within } from '../outbox/ranges.js';
+import { Round } from '../outbox/round.js';
 import { sequenceOf } from '../queue/stored.js';
+import { clampFloor } from '../retry/ramp.js';
 import { beginWait } from '../retry/wait.js';
+import { publishOnce, type Publishing, type PublishingParts } from './publishing.js';
 import { Transfer, type Carrier, type Errand, type TransferParts } from './transfer.js';
 
-/** An event that the publisher's place has with other content. */
-export interface EventConflict {
-  readonly event: DocumentEvent;
-  readonly stored: unknown;
-}
-
-export interface PublicationParts extends TransferParts {
-  readonly publisher: Publisher;
+export interface PublicationParts extends TransferParts, PublishingParts {
   readonly events: Events;
   readonly storeId: string;
-  readonly context: (attempt: number) => PublishContext;
-  /** Which of these revisions the server does not have; undefined: nothing can be confirmed, and nothing waits. */
-  readonly missing:
-    ((asked: ReadonlyMap<string, readonly string[]>) => Promise<ReadonlyMap<string, readonly string[]>>) | undefined;
   /** Whether the push has brought over all that it can. */
   readonly isPushed: () => boolean;
-  /** Resolves when the push has taken the step that it is at. False: it waits, and what is local may not be there. */
-  readonly pushStep: () => Promise<boolean>;
-  /** Keeps both versions. Durable when it resolves. */
-  readonly quarantine: (conflicts: readonly EventConflict[]) => Promise<void>;
-}
-
-/** What one publication brought. */
-interface Outcome {
-  readonly taken: ReadonlySet<DocumentEvent>;
-  /** Not taken: looked at again later. */
-  readonly refused?: PublishAnswer['error'];
-  /** The call ended early: what it did not answer is sent again on the ramp. */
-  readonly error?: unknown;
+  /** Reads what another tab that runs bulk operations may have written of them. */
+  readonly refresh: () => Promise<void>;
 }
 
 /**
@@ -61,15 +44,20 @@ interface Outcome {
 export class Publication implements Carrier {
   readonly #parts: PublicationParts;
   readonly #transfer: Transfer<Progress, Page>;
-  readonly #held = new Held();
   readonly #againKey: string;
-  #isHeldKnown = false;
-  #progress: Progress = nothingTaken;
+  /** What all that is kept in memory here belongs to. Another progress: another tab has come further, or a write failed. */
+  #known: Progress | undefined;
+  #held = new Held();
   #round: Round | undefined;
   /** The page that is to be published next: it stays while the network or a sign-in is awaited. */
   #page: Page | undefined;
-  #looksAgain = true;
-  /** The push is behind the outbox: nothing is asked until it has brought more, or has nothing left to bring. */
+  /** Which of those that wait the next round looks at: after a step of the push not those that the place did not take. */
+  #looks: 'none' | 'unconfirmed' | 'all' = 'all';
+  /** Hashes of documents whose event the place did not take since all that waits was looked at. */
+  readonly #refused = new Set<number>();
+  /** Since then, an event was found whose revision the server does not have. */
+  #waitsForPush = false;
+  /** The push is behind the outbox: nothing is asked until it has brought more. */
   #isAhead = false;
   #refusals = 0;
   #lastRefusal: ErrorSummary | undefined;
@@ -99,15 +87,22 @@ export class Publication implements Carrier {
 
   /** The server may have revisions that it did not have before. */
   pushed(): void {
+    if (!this.#isAhead && !this.#waitsForPush) return;
     this.#isAhead = false;
-    this.#looksAgain = true;
+    if (this.#looks === 'none') this.#looks = 'unconfirmed';
     this.poke();
   }
 
+  /** The push has nothing left that it could bring: what the server does not have now is not on its way. */
+  pushRests(): void {
+    if (this.#isAhead) this.pushed();
+  }
+
+  /** Before its progress was read, all events that are kept count: too many are shown, never too few. */
   status(): PublisherStatus {
     const { queue, scheduler } = this.#parts;
     const shown = this.#transfer.status();
-    const unpublished = untaken(this.#progress, queue.headers());
+    const unpublished = untaken(this.#known ?? nothingTaken, queue.headers());
     const againAt = scheduler.dueAt(this.#againKey);
     if (shown.state !== 'idle' || againAt === undefined || this.#lastRefusal === undefined)
       return { ...shown, unpublished };
@@ -125,27 +120,23 @@ export class Publication implements Carrier {
       next: (progress) => this.#next(progress),
       carry: async (page, progress) => {
         this.#page = undefined;
-        const outcome = await this.#publish(page);
-        const data = this.#settle(page, progress, outcome);
-        const { error } = outcome;
-        if (error !== undefined) this.#startAnew();
-        return { data, transferred: outcome.taken.size, ...(error === undefined ? {} : { error }) };
+        const outcome = await publishOnce(page.events, this.#transfer.status().attempt, this.#parts);
+        this.#known = this.#settle(page, progress, outcome);
+        const { taken, error } = outcome;
+        if (error !== undefined) this.#startAnew('all');
+        return { data: this.#known, transferred: taken.size, ...(error === undefined ? {} : { error }) };
       },
     };
   }
 
   async #next(progress: Progress): Promise<Page | undefined> {
-    this.#progress = progress;
-    const { queue, events, storeId, isPushed } = this.#parts;
-    if (this.#isAhead && !isPushed()) return undefined;
+    if (progress !== this.#known) await this.#takeUp(progress);
+    if (this.#isAhead && !this.#parts.isPushed()) return undefined;
     this.#isAhead = false;
-    await this.#learnHeld(progress);
-    if (this.#looksAgain) this.#page = undefined;
+    if (this.#looks !== 'none') this.#page = undefined;
     if (this.#page !== undefined) return this.#page;
-    if (this.#round === undefined || this.#looksAgain) {
-      this.#round = new Round({ queue, events, storeId, held: this.#held, looksAgain: this.#looksAgain });
-      this.#looksAgain = false;
-    }
+    await this.#parts.refresh();
+    if (this.#round === undefined || this.#looks !== 'none') this.#round = this.#newRound();
     this.#page = await this.#round.next(progress);
     if (this.#page !== undefined) return this.#page;
     this.#round = undefined;
@@ -153,113 +144,70 @@ export class Publication implements Carrier {
     return undefined;
   }
 
-  /** Which documents have events that wait: read once, then kept. */
-  async #learnHeld(progress: Progress): Promise<void> {
-    if (this.#isHeldKnown) return;
+  #newRound(): Round {
     const { queue, events, storeId } = this.#parts;
-    for (const { s, w } of progress.open) {
+    if (this.#looks === 'all') {
+      this.#refused.clear();
+      this.#notBeforeMs = 0;
+    }
+    if (this.#looks !== 'none') this.#waitsForPush = false;
+    const looksAgain = this.#looks !== 'none';
+    this.#looks = 'none';
+    return new Round({ queue, events, storeId, held: this.#held, looksAgain, stays: this.#refused });
+  }
+
+  /** Which documents have events that wait: read when it begins, and when another tab has written how far it came. */
+  async #takeUp(progress: Progress): Promise<void> {
+    const { queue, events, storeId } = this.#parts;
+    const held = new Held();
+    for (const { s, n, w } of progress.open) {
       const header = queue.header(s);
       if (header === undefined) continue;
-      for (const [from, to] of w) {
-        for (let at = from; at < to; at += 100) {
-          const indexes = Array.from({ length: Math.min(100, to - at) }, (_, place) => at + place);
-          for (const { event } of await events.at(storeId, header, indexes)) {
-            if (event !== undefined) this.#held.change(event, 1);
-          }
+      for (let indexes = firstOf(w, 0, n, 100); indexes.length > 0;) {
+        for (const { event } of await events.at(storeId, header, indexes)) {
+          if (event !== undefined) held.change(hashOfDocument(event), 1);
         }
+        indexes = firstOf(w, (indexes[indexes.length - 1] ?? n) + 1, n, 100);
       }
     }
-    this.#isHeldKnown = true;
+    this.#held = held;
+    this.#startAnew('all');
+    this.#known = progress;
   }
 
-  async #publish(page: Page): Promise<Outcome> {
-    const taken = new Set<DocumentEvent>();
-    const ready = await this.#confirmed(page.events);
-    if (ready.length === 0) return { taken, refused: { class: 'server', code: 'unconfirmed' } };
-    let answer: PublishAnswer;
-    try {
-      const { publisher, context } = this.#parts;
-      answer = answerOf(publisher, ready, await publisher.publish(ready, context(this.#transfer.status().attempt)));
-    } catch (error) {
-      return { taken, error: this.#thrown(error) };
-    }
-    const accepted = new Set(answer.accepted);
-    const conflicts = ready.flatMap((event) => {
-      const conflict = answer.conflicts?.find(({ id }) => id === event.id);
-      return conflict === undefined || accepted.has(event.id) ? [] : [{ event, stored: conflict.stored }];
-    });
-    if (conflicts.length > 0) await this.#parts.quarantine(conflicts);
-    for (const { event } of conflicts) taken.add(event);
-    for (const event of ready) if (accepted.has(event.id)) taken.add(event);
-    if (taken.size === ready.length) {
-      return ready.length === page.events.length
-        ? { taken }
-        : { taken, refused: { class: 'server', code: 'unconfirmed' } };
-    }
-    return { taken, refused: answer.error ?? { class: 'server', code: 'refused' } };
-  }
-
-  /** Events whose revisions the server has; all of them where nothing is to be confirmed. */
-  async #confirmed(events: readonly DocumentEvent[]): Promise<readonly DocumentEvent[]> {
-    const { publisher, missing, pushStep } = this.#parts;
-    if (missing === undefined || publisher.afterConfirmation === false) return events;
-    const asked = new Map<string, string[]>();
-    for (const { target, documentId, rev } of events) {
-      if (target === 'local' && rev !== null) asked.set(documentId, [rev]);
-    }
-    if (asked.size === 0) return events;
-    // What the push is about to bring, or cannot bring now, needs no question.
-    const absent = (await pushStep()) ? await missing(asked) : asked;
-    return events.filter(({ target, documentId }) => target !== 'local' || !absent.has(documentId));
-  }
-
-  /** What the place says of the user does not concern the client's own sign-in, unless it is the client's server. */
-  #thrown(error: unknown): unknown {
-    const isOurs = (this.#parts.publisher.needs ?? 'server') === 'server';
-    if (error instanceof SignInRequiredError && !isOurs) {
-      return new RetryableError('The publisher is not signed in.', { class: 'auth', code: error.code, cause: error });
-    }
-    if (!(error instanceof DivisibleError)) return error;
-    return new RetryableError('The publisher was refused.', { class: 'server', code: error.code, cause: error });
-  }
-
-  #settle(page: Page, progress: Progress, outcome: Outcome): Progress {
-    const { queue, isPushed } = this.#parts;
-    const { taken, refused, error } = outcome;
-    const isWaiting = (place: Place): boolean => place.event !== undefined && !taken.has(place.event);
+  #settle(page: Page, progress: Progress, { taken, unconfirmed, refused, error }: Publishing): Progress {
+    if (error !== undefined && taken.size === 0) return progress;
+    if (unconfirmed.size > 0) this.#waitsForPush = true;
     // The push is on its way: asking page after page would only be told the same.
-    if (refused?.code === 'unconfirmed' && taken.size === 0 && page.held.size === 0 && !isPushed()) {
+    const isBehind = unconfirmed.size > 0 && unconfirmed.size === page.events.length;
+    if (isBehind && !this.#parts.isPushed()) {
       this.#isAhead = true;
-      this.#startAnew();
+      this.#startAnew('unconfirmed');
       return progress;
     }
-    if (error !== undefined && taken.size === 0) return progress;
-    const looks = page.places.map((place): Looked => {
-      const { header, index, event, isOpen } = place;
-      const waits = isWaiting(place);
-      const sequence = sequenceOf(header._id);
-      const before = progress.open.find(({ s }) => s === sequence);
-      const waited = before?.w.some(([from, to]) => index >= from && index < to) === true;
-      if (event !== undefined && waits !== waited) this.#held.change(event, waits ? 1 : -1);
-      return {
-        sequence,
-        indexes: [index],
-        taken: event !== undefined && !waits ? 1 : 0,
-        waiting: waits ? [index] : [],
-        open: isOpen ? [index] : [],
-      };
-    });
-    const waiting = page.places.flatMap((place) =>
-      isWaiting(place) && place.event !== undefined ? [place.event] : [],
+    const waits = ({ event }: Place): boolean => event !== undefined && !taken.has(event);
+    const entries = entriesOf(progress);
+    const looks = looksAt(page.places, waits);
+    const waited = new Map(
+      looks.map(({ sequence, indexes }) => [sequence, within(entries.get(sequence)?.w ?? [], indexes)]),
     );
-    this.#round?.wait(waiting);
-    if (taken.size > 0) this.#refusals = 0;
-    if (refused !== undefined) {
-      this.#lastRefusal = { class: refused.class ?? 'server', code: refused.code };
-      this.#notBeforeMs = refused.notBeforeMs ?? 0;
+    const waiting: DocumentEvent[] = [];
+    for (const place of page.places) {
+      const { event, header, index } = place;
+      if (event === undefined) continue;
+      const hash = hashOfDocument(event);
+      const didWait = waited.get(sequenceOf(header._id))?.has(index) === true;
+      if (waits(place) !== didWait) this.#held.change(hash, didWait ? -1 : 1);
+      // Something that waited has moved: the ramp of those that wait begins anew (R2).
+      if (!waits(place) && didWait) this.#refusals = 0;
+      if (!waits(place)) continue;
+      waiting.push(event);
+      if (!page.held.has(place) && !unconfirmed.has(event)) this.#refused.add(hash);
     }
-    this.#progress = afterLook(progress, looks, queue.headers());
-    return this.#progress;
+    this.#round?.wait(waiting);
+    if (refused !== undefined) this.#lastRefusal = { class: refused.class ?? 'server', code: refused.code };
+    this.#notBeforeMs = Math.max(this.#notBeforeMs, clampFloor(refused?.notBeforeMs ?? 0));
+    return afterLook(progress, looks, this.#parts.queue.headers());
   }
 
   /** What waits is looked at again on the ramp, beside what is new. */
@@ -275,48 +223,14 @@ export class Publication implements Carrier {
     this.#refusals++;
     const { delayMs, notBeforeMs } = policy.delay(this.#refusals, this.#notBeforeMs);
     scheduler.wait(this.#againKey, beginWait(clock, delayMs, notBeforeMs), () => {
-      this.#looksAgain = true;
+      this.#looks = 'all';
       this.poke();
     });
   }
 
-  #startAnew(): void {
+  #startAnew(looks: 'unconfirmed' | 'all'): void {
     this.#round = undefined;
-    this.#looksAgain = true;
+    this.#page = undefined;
+    if (this.#looks !== 'all') this.#looks = looks;
   }
-}
-
-const publishAnswer = z.object({
-  accepted: z.array(z.string()),
-  conflicts: z.optional(z.array(z.object({ id: z.string(), stored: z.unknown() }))),
-  error: z.optional(
-    z.object({
-      class: z.optional(z.enum(['network', 'server', 'auth', 'storage', 'conflict', 'throttled', 'bug'])),
-      code: z.string(),
-      notBeforeMs: z.optional(z.number()),
-    }),
-  ),
-});
-
-/** What a publisher answers, checked: silence, or an answer in another shape, is not success. */
-function answerOf(publisher: Publisher, sent: readonly DocumentEvent[], answer: unknown): PublishAnswer {
-  const parsed = publishAnswer.safeParse(answer);
-  if (!parsed.success) {
-    throw new TypeError(`The publisher "${publisher.name}" must answer { accepted: [ids], conflicts, error }.`);
-  }
-  const ids = new Set(sent.map(({ id }) => id));
-  const { accepted, conflicts, error } = parsed.data;
-  return {
-    accepted: accepted.filter((id) => ids.has(id)),
-    ...(conflicts === undefined ? {} : { conflicts: conflicts.map(({ id, stored }) => ({ id, stored })) }),
-    ...(error === undefined
-      ? {}
-      : {
-          error: {
-            code: error.code,
-            ...(error.class === undefined ? {} : { class: error.class }),
-            ...(error.notBeforeMs === undefined ? {} : { notBeforeMs: error.notBeforeMs }),
-          },
-        }),
-  };
 }

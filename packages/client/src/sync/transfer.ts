@@ -61,6 +61,7 @@ export class Transfer<Data, Step> implements Carrier {
   readonly #errand: Errand<Data, Step>;
   readonly #parts: TransferParts;
   #stored: StoredTransfer | undefined;
+  #parsed: { readonly text: string; readonly data: Data } | undefined;
   #state: TransferStatus['state'] = 'idle';
   #running: Promise<void> | undefined;
   #again = false;
@@ -112,7 +113,7 @@ export class Transfer<Data, Step> implements Carrier {
 
   async #amend(change: (data: Data) => Data): Promise<void> {
     const before = await this.#read();
-    const data = this.#errand.parse(JSON.parse(before.data)) ?? this.#errand.initial;
+    const data = this.#dataOf(before);
     await this.#write({ ...before, data: JSON.stringify(change(data)) });
   }
 
@@ -149,7 +150,7 @@ export class Transfer<Data, Step> implements Carrier {
     if (this.#parts.closed.aborted) return false;
     this.#again = false;
     const before = await this.#read();
-    const data = this.#errand.parse(JSON.parse(before.data)) ?? this.#errand.initial;
+    const data = this.#dataOf(before);
     const step = await this.#errand.next(data);
     if (step === undefined) {
       this.#show('idle');
@@ -181,11 +182,9 @@ export class Transfer<Data, Step> implements Carrier {
   }
 
   async #finish(before: StoredTransfer, counted: StoredTransfer, outcome: Carried<Data>): Promise<boolean> {
-    const next = {
-      ...counted,
-      data: JSON.stringify(outcome.data),
-      transferred: counted.transferred + outcome.transferred,
-    };
+    const text = outcome.data === this.#parsed?.data ? this.#parsed.text : JSON.stringify(outcome.data);
+    const next = { ...counted, data: text, transferred: counted.transferred + outcome.transferred };
+    this.#parsed = { text, data: outcome.data };
     if (outcome.error === undefined) {
       await this.#write({ ...next, attempt: outcome.behind === true ? 1 : 0 });
       return true;
@@ -249,6 +248,14 @@ export class Transfer<Data, Step> implements Carrier {
       data: JSON.stringify(this.#errand.initial),
     };
     return this.#stored;
+  }
+
+  /** Read once. An errand gets what it answered last, the same object, unless that was not written, or another tab wrote. */
+  #dataOf({ data: text }: StoredTransfer): Data {
+    if (this.#parsed?.text !== text) {
+      this.#parsed = { text, data: this.#errand.parse(JSON.parse(text)) ?? this.#errand.initial };
+    }
+    return this.#parsed.data;
   }
 
   async #write(stored: StoredTransfer): Promise<StoredTransfer> {
