@@ -32,15 +32,12 @@ export async function runOnce(
   try {
     await play.run(deaths);
   } catch (error) {
-    world.violations.push({ invariant: 'comes-to-its-end', message: error instanceof Error ? error.message : 'threw' });
+    world.violated('comes-to-its-end', error instanceof Error ? error.message : 'threw');
   }
   play.end();
   // Up to a death each run is like the one that found the point; else the points that were counted would not be those that were tried.
   if (world.trace.length !== deaths.length && world.violations.length === 0) {
-    world.violations.push({
-      invariant: 'comes-to-its-end',
-      message: 'a point where the process should end was not reached',
-    });
+    world.violated('comes-to-its-end', 'a point where the process should end was not reached');
   }
   const { violations, checks, trace } = world;
   return { deaths, violations, checks, trace, awaits: play.awaits };
@@ -80,7 +77,7 @@ class Play {
     await world.until(last.client.close(), 'the end of close()');
     last.kill();
     world.ask((invariant) => invariant.settled?.(world));
-    for (const message of this.#scenario.expected(world)) world.violations.push({ invariant: 'expected', message });
+    for (const message of this.#scenario.expected(world)) world.violated('expected', message);
     await this.#startsAgainForNothing();
   }
 
@@ -133,7 +130,7 @@ class Play {
     again.kill();
     if (counts() !== before) {
       const message = `a start when all is done has written something: ${before} became ${counts()}`;
-      world.violations.push({ invariant: 'running-again-converges', message });
+      world.violated('running-again-converges', message);
     }
   }
 }

@@ -103,5 +103,27 @@ const outcomesStay: Invariant = {
   },
 };
 
+const oneForEachKey: Invariant = {
+  name: 'one-for-each-key',
+  design: 6,
+  settled: ({ queue, confirmed }) => {
+    const headers = queue.headers().filter(({ withdrawn }) => withdrawn !== true);
+    const count = (key: string): number => headers.filter((header) => header.key === key).length;
+    const own = headers.flatMap((header) => queue.mutations(header)).filter(({ isOwnKey }) => isOwnKey);
+    const keys = own.map(({ key }) => key);
+    const twice = [...new Set(keys)].filter((key) => keys.indexOf(key) !== keys.lastIndexOf(key));
+    return [
+      ...confirmed.flatMap((key) => when(count(key) !== 1, `${key} was queued ${String(count(key))} times`)),
+      ...twice.map((key) => `the operation of the key ${key} was queued twice`),
+    ];
+  },
+};
+
 /** What the stored queue says of itself. */
-export const queueInvariants = [durableBeforeAcknowledged, noOperationLost, cursorNeverPasses, outcomesStay];
+export const queueInvariants = [
+  durableBeforeAcknowledged,
+  noOperationLost,
+  cursorNeverPasses,
+  outcomesStay,
+  oneForEachKey,
+];

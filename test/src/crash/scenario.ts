@@ -18,11 +18,26 @@ export class App {
     private readonly isAlive: () => boolean,
   ) {}
 
-  /** Queues it, unless that was done before: an app that was not told asks again. */
+  /** Queues it; an app that was not told asks again, with the same key. */
   async queue(request: (EnqueueRequest | PlanRequest) & { readonly key: string }): Promise<void> {
-    const { key } = request;
-    if ((await this.find(key)) === undefined) await this.client.enqueue(request);
-    if (this.isAlive() && !this.world.confirmed.includes(key)) this.world.confirm(key);
+    await this.client.enqueue(request);
+    if (this.isAlive() && !this.world.confirmed.includes(request.key)) this.world.confirm(request.key);
+  }
+
+  /** Delivers what was queued before: it must be known. */
+  async deliverAgain(request: EnqueueRequest & { readonly key: string }): Promise<void> {
+    const { duplicate } = await this.client.enqueue(request);
+    if (this.isAlive() && !duplicate) this.world.violated('one-for-each-key', `${request.key} counts as new again`);
+  }
+
+  /** Delivers a known key with other content: it must be refused. */
+  async deliverConflicting(request: EnqueueRequest & { readonly key: string }): Promise<void> {
+    const code = await this.client.enqueue(request).then(
+      () => 'a success',
+      (error: unknown) => (error as { code?: unknown }).code,
+    );
+    if (!this.isAlive() || code === 'idempotency_conflict') return;
+    this.world.violated('one-for-each-key', `${request.key} with other content was answered with ${String(code)}`);
   }
 
   async find(key: string): Promise<BulkOperationStatus | undefined> {

@@ -23,6 +23,7 @@ const headerDoc = z.looseObject({
   unsettled: z.optional(z.unknown()),
   plan: z.optional(z.looseObject({ request: z.string(), planned: z.boolean() })),
   continues: z.optional(z.string()),
+  withdrawn: z.optional(z.boolean()),
 });
 export type StoredHeader = z.infer<typeof headerDoc> & { readonly sequence: number };
 
@@ -57,7 +58,12 @@ const failureDoc = z.looseObject({
 export type StoredFailure = z.infer<typeof failureDoc>;
 
 const operations = z.array(
-  z.looseObject({ i: z.optional(z.unknown()), k: z.optional(z.string()), c: z.optional(z.unknown()) }),
+  z.looseObject({
+    i: z.optional(z.unknown()),
+    k: z.optional(z.string()),
+    o: z.optional(z.string()),
+    c: z.optional(z.unknown()),
+  }),
 );
 const payloadDoc = z.looseObject({ operations: z.string() });
 
@@ -68,6 +74,8 @@ export interface Mutation {
   readonly action: string;
   readonly id: unknown;
   readonly key: string;
+  /** The caller gave it, and no retry made it. */
+  readonly isOwnKey: boolean;
   readonly content: unknown;
   /** Undefined before its batch has a record. */
   readonly row: StoredRow | undefined;
@@ -134,12 +142,13 @@ export class StoredQueue {
     const stored = this.documents(header.payload).flatMap((doc) =>
       this.#operationsOf(payloadDoc.parse(doc).operations),
     );
-    return stored.map(({ i, k, c }, index) => ({
+    return stored.map(({ i, k, o, c }, index) => ({
       header,
       index,
       action: actions[index] ?? '',
       id: i,
       key: k ?? `${header.key}:${String(index)}`,
+      isOwnKey: k !== undefined && o === undefined && header.continues === undefined,
       content: c,
       row: known.get(index)?.row,
       lease: known.get(index)?.lease,

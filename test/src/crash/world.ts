@@ -148,13 +148,17 @@ export class CrashWorld {
     this.ask((invariant) => invariant.confirmed?.(key, this));
   }
 
+  violated(invariant: string, message: string): void {
+    this.violations.push({ invariant, message });
+  }
+
   /** Asks every invariant, and keeps what does not hold. */
   ask(question: (invariant: Invariant) => readonly string[] | undefined): void {
     for (const invariant of invariants) {
       const answer = question(invariant);
       if (answer === undefined) continue;
       this.checks += 1;
-      for (const message of answer) this.violations.push({ invariant: invariant.name, message });
+      for (const message of answer) this.violated(invariant.name, message);
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Scenario } from '../scenario.js';
+import { conflictingDuplicate, duplicate } from './duplicates.js';
 import { cancel, conflict, lateLeader, redrive, silence, takeOver } from './trouble.js';
 import { apply, enqueue, partialFailure, results } from './work.js';
 
@@ -9,6 +10,8 @@ export const scenarios: readonly Scenario[] = [
   conflict,
   silence,
   results,
+  duplicate,
+  conflictingDuplicate,
   cancel,
   redrive,
   takeOver,
