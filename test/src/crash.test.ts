@@ -5,11 +5,10 @@ import { lineOf, violationsOf } from './crash/report.js';
 import { scenarios } from './crash/scenarios/all.js';
 
 /*
- * A part of `npm run test:crash`, so that `npm test` stays short: every third point of each scenario (of one that is slow
- * every ninth), and a few pairs. Odd strides, or only deaths before a call would be tried, none after it.
+ * A part of `npm run test:crash`, so that `npm test` stays short: about forty deaths of each scenario, and a few pairs.
  *
- * Moving the cursor before the outcomes, leaving out the intent, or the fence makes it red: the last tests here prove it,
- * and `npm run test:crash -- --break NAME` shows it.
+ * Moving the cursor before the outcomes, leaving out the intent or the fence, or publishing before the outcomes are stored
+ * makes it red: the last tests here prove it, and `npm run test:crash -- --break NAME` shows it.
  */
 const chosen = scenarios.flatMap((scenario) =>
   (['local', 'server'] as const).map((target) => [`${scenario.lines} ${scenario.name}`, target, scenario] as const),
@@ -19,7 +18,7 @@ describe('the process ends wherever it waits for something, and starts again', (
   it.each(chosen)(
     '%s, target %s: all invariants hold',
     async (_title, target, scenario) => {
-      const report = await campaign(scenario, target, { every: scenario.name === 'enqueue' ? 9 : 3 });
+      const report = await campaign(scenario, target, { about: scenario.name === 'enqueue' ? 20 : 40 });
       expect(violationsOf(report), lineOf(report)).toEqual([]);
       expect(report.points).toBeGreaterThan(30);
       expect(report.runs).toBeGreaterThan(10);
@@ -27,10 +26,12 @@ describe('the process ends wherever it waits for something, and starts again', (
     120_000,
   );
 
-  it.each(chosen.filter(([, , { name }]) => ['conflict', 'cancel', 'take-over'].includes(name)))(
+  it.each(
+    chosen.filter(([, , { name }]) => ['conflict', 'duplicate', 'publish', 'cancel', 'take-over'].includes(name)),
+  )(
     '%s, target %s: all invariants hold when it ends once more while it recovers',
     async (_title, target, scenario) => {
-      const report = await campaign(scenario, target, { every: 19, pairs: 40, seed: 1 });
+      const report = await campaign(scenario, target, { about: 8, pairs: 40, seed: 1 });
       expect(violationsOf(report), lineOf(report)).toEqual([]);
       expect(report.pairs.run).toBe(40);
     },
@@ -44,7 +45,7 @@ describe('the harness notices', () => {
     async (_name, { breaking, scenario: name, violates }) => {
       const scenario = scenarios.find((one) => one.name === name);
       if (scenario === undefined) throw new Error(`There is no scenario ${name}.`);
-      const report = await campaign(scenario, 'local', { breaking });
+      const report = await campaign(scenario, 'local', { breaking, about: 100 });
       const violated = new Set(
         report.violated.flatMap(({ violations }) => violations.map(({ invariant }) => invariant)),
       );

@@ -1,5 +1,5 @@
 /* The page that is killed: an app that queues 2,000 operations over its many lives. It says what it was told, and how far it is. */
-import { createClient, type BulkOperationStatus, type ClientStatus } from '@afield/client';
+import { couchdbPublisher, createClient, type BulkOperationStatus, type ClientStatus } from '@afield/client';
 import { PouchDB } from '@afield/client/pouchdb';
 import { setParent } from '@afield/contacts';
 import { firstValueFrom } from 'rxjs';
@@ -23,6 +23,7 @@ const client = createClient({
   actions: [setParent],
   server: config.records,
   results: config.results,
+  publishers: [couchdbPublisher({ url: config.events })],
   batchSize: 10,
   pullEveryS: 5,
   // The run is to end today: half a second, where a person's phone waits for minutes.
@@ -57,6 +58,7 @@ async function isSettled(): Promise<boolean> {
     status?.leader === true &&
     status.pending === 0 &&
     status.unreported === 0 &&
+    status.unpublished === 0 &&
     [status.push, status.pull, status.results].every(({ state }) => state === 'idle') &&
     status.push.attempts > 0
   );

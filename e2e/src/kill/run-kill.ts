@@ -92,8 +92,9 @@ const docs = Array.from({ length: bulkCount }, (_, bulk) => documentsOf(bulk)).f
 );
 const records = await databases.create('records', { security, docs });
 const results = await databases.create('results', { security });
+const events = await databases.create('events', { security });
 const through = (url: string): string => url.replace(server.directUrl, server.url);
-const urls = { records: through(records.url), results: through(results.url) };
+const urls = { records: through(records.url), results: through(results.url), events: through(events.url) };
 console.log(`Seed ${String(seed)}: ${String(total)} operations, ${String(kills)} kills, ${executable}`);
 
 try {
@@ -127,13 +128,14 @@ try {
     server: there.map((doc) => ({ id: doc._id, doc })),
     bulks: settled?.bulks ?? [],
     confirmed,
+    events: [...(await allDocuments(couch, events.name)).values()],
     results: [...(await allDocuments(couch, results.name)).values()].filter(({ type }) => type === 'afield-result'),
   });
   for (const problem of problems) wrong.push(`an error of the page: ${problem}`);
   for (const line of wrong.slice(0, 20)) console.log(`WRONG: ${line}`);
   console.log(
     wrong.length === 0
-      ? `After ${String(kills)} kills server and device agree: ${String(total)} operations, each applied and written once.`
+      ? `After ${String(kills)} kills server and device agree: ${String(total)} operations, each applied and written once, with one event.`
       : `${String(wrong.length)} things are wrong. Run it again: npm run test:kill -- --seed ${String(seed)}`,
   );
   process.exitCode = wrong.length === 0 ? 0 : 1;

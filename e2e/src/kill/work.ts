@@ -15,6 +15,7 @@ export function documentsOf(bulk: number): string[] {
 export interface Config {
   readonly records: string;
   readonly results: string;
+  readonly events: string;
   /** So many documents the device is to have. */
   readonly documents: number;
   /** So many bulk operations may be queued by now. */

@@ -1,6 +1,10 @@
-import { defineDocumentAction, deleteAction, type DocumentAction } from '@afield/client';
+import { createAction, defineDocumentAction, deleteAction, updateAction, type DocumentAction } from '@afield/client';
 import { setParent } from '@afield/contacts';
 import { z } from 'zod/mini';
+
+const builtIn = [createAction, updateAction, deleteAction];
+/** Those that every client has. */
+export const builtInNames: ReadonlySet<string> = new Set(builtIn.map(({ name }) => name));
 
 /** The actions of the app by their names; `set-colour` has a bug while `isBroken` says so. */
 export function actionsOf(isBroken: () => boolean): ReadonlyMap<string, DocumentAction> {
@@ -13,6 +17,6 @@ export function actionsOf(isBroken: () => boolean): ReadonlyMap<string, Document
       return { ...doc, colour: to };
     },
   });
-  const all = [setParent, deleteAction, setColour] as unknown as readonly DocumentAction[];
+  const all = [setParent, setColour, ...builtIn] as unknown as readonly DocumentAction[];
   return new Map(all.map((action) => [action.name, action]));
 }

@@ -1,4 +1,5 @@
 import type { PouchConstructor, PouchLike } from '@afield/client';
+import { MemoryStore } from '@afield/testing';
 import type { Breaking } from './mortal-process.js';
 
 type Stored = Record<string, unknown> & { readonly _id: string };
@@ -35,6 +36,12 @@ export const breaks: Readonly<Record<string, Mistake>> = {
     breaking: aroundQueue(withoutFence),
     scenario: 'late-leader',
     violates: ['no-single-leader', 'running-again-converges'],
+  },
+  'publish-first': {
+    says: 'outcomes count before they are stored, so that their events are published first',
+    breaking: aroundQueue(outcomesLate),
+    scenario: 'publish',
+    violates: ['durable-before-published'],
   },
 };
 
@@ -91,6 +98,42 @@ function withoutFence(real: PouchLike): Partial<Calls> {
       const known = key?.startsWith('h:') === true && more.length === 0 ? written.get(key) : undefined;
       if (known === undefined) return real.allDocs(options);
       return { rows: [{ id: known._id, key: known._id, value: { rev: known['_rev'] }, doc: known }] };
+    },
+  };
+}
+
+/**
+ * All calls go to a copy in the memory of the process. What it writes is stored before it is answered, but for outcomes:
+ * those are stored a turn later, and are lost when the process ends before.
+ */
+function outcomesLate(real: PouchLike): Partial<Calls> {
+  const copy = new (new MemoryStore().constructorFor())(real.name);
+  const bring = async (from: PouchLike, to: PouchLike, ids: readonly string[]): Promise<void> => {
+    const { rows } = (await from.allDocs({ keys: ids })) as { rows: { id: string; value: { rev: string } }[] };
+    const asked = { docs: rows.map(({ id, value: { rev } }) => ({ id, rev })), revs: true };
+    const { results } = (await from.bulkGet(asked)) as { results: { docs: { ok: object }[] }[] };
+    const docs = results.flatMap((result) => result.docs.map(({ ok }) => ok));
+    await to.bulkDocs(docs, { new_edits: false });
+  };
+  const copied = (async () => {
+    const { rows } = (await real.allDocs({})) as { rows: { id: string }[] };
+    const ids = rows.map(({ id }) => id);
+    if (ids.length > 0) await bring(real, copy, ids);
+  })();
+  return {
+    bulkDocs: async (docs) => {
+      await copied;
+      const rows = (await copy.bulkDocs(docs)) as { id: string; ok?: boolean }[];
+      const ids = rows.flatMap(({ id, ok }) => (ok === true ? [id] : []));
+      const has = (prefix: string): boolean => ids.some((id) => id.startsWith(prefix));
+      if (ids.length === 0) return rows;
+      if (has('b:') && has('h:')) setImmediate(() => void bring(copy, real, ids));
+      else await bring(copy, real, ids);
+      return rows;
+    },
+    allDocs: async (options) => {
+      await copied;
+      return copy.allDocs(options);
     },
   };
 }

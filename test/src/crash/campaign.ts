@@ -4,8 +4,10 @@ import type { Await, Breaking, Death } from './mortal-process.js';
 import type { Scenario } from './scenario.js';
 
 export interface CampaignOptions {
-  /** Only every so manieth point. Default: 1. */
+  /** Only every so manieth death. Default: 1. */
   readonly every?: number;
+  /** Only about so many deaths, spread over all of them. Default: all. */
+  readonly about?: number;
   /** How many pairs of deaths at most; more are drawn by the seed. Default: 0. */
   readonly pairs?: number;
   readonly seed?: number;
@@ -34,7 +36,7 @@ export interface CampaignReport {
 export async function campaign(
   scenario: Scenario,
   target: Target,
-  { every = 1, pairs = 0, seed = 1, breaking, untilViolated = false }: CampaignOptions = {},
+  { every = 1, about = Infinity, pairs = 0, seed = 1, breaking, untilViolated = false }: CampaignOptions = {},
 ): Promise<CampaignReport> {
   const violated: Run[] = [];
   let checks = 0;
@@ -50,7 +52,10 @@ export async function campaign(
 
   const unharmed = await run();
   const points = unharmed.awaits[0] ?? [];
-  const single = deathsAt(points, scenario).filter((_, place) => place % every === 0);
+  const all = deathsAt(points, scenario);
+  // Odd, or only deaths before a call would be tried, none after it.
+  const stride = Math.max(every, Math.floor(all.length / about / 2) * 2 + 1);
+  const single = all.filter((_, place) => place % stride === 0);
   const chances: { first: Death; second: Death }[] = [];
   for (const first of single) {
     if (isEnough()) break;

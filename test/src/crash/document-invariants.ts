@@ -88,7 +88,7 @@ function unknownResults({ queue, results }: CrashWorld): string[] {
 function ownRevisions(id: string, { documents, foreign }: CrashWorld): string[] {
   const tree = documents.tree(id);
   const path = [...(tree?.path(tree.winner?.rev ?? '') ?? [])].reverse();
-  return path.filter((rev, age) => age > 0 && !foreign.has(rev));
+  return path.filter((rev) => !foreign.has(rev));
 }
 
 const runningAgainConverges: Invariant = {

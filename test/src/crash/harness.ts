@@ -123,7 +123,7 @@ class Play {
   /** When all is done, a start changes nothing: not the documents, not the server. */
   async #startsAgainForNothing(): Promise<void> {
     const world = this.#world;
-    const counts = (): string => [world.documents, world.results].map(({ sequence }) => sequence).join();
+    const counts = (): string => [world.documents, world.results, world.events].map(({ sequence }) => sequence).join();
     const before = counts();
     const again = this.#start();
     await world.until(new App(again.client, world, () => again.alive).settled(), 'rest after a start for nothing');

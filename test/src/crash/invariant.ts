@@ -18,6 +18,8 @@ export interface Invariant {
   readonly stored?: (write: QueueWrite, world: CrashWorld) => readonly string[];
   /** Asked about each document that an operation changes, right before it is written. */
   readonly written?: (doc: StoredDocument, world: CrashWorld) => readonly string[];
+  /** Asked about each event that is written to the server, right before. */
+  readonly published?: (doc: StoredDocument, world: CrashWorld) => readonly string[];
   /** Asked when a process has been started again and everything has come to its end. */
   readonly settled?: (world: CrashWorld) => readonly string[];
 }

@@ -102,9 +102,9 @@ export class MortalProcess {
       channel: (name, news) => {
         const channel = environment.channel(name, news);
         return {
-          announce: () => {
+          announce: (message) => {
             this.#atOnce({ on: 'channel', what: name }, () => {
-              channel.announce();
+              channel.announce(message);
             });
           },
           close: () => {

@@ -1,4 +1,4 @@
-import type { ClientOptions, ClientStatus, DocumentAction } from '@afield/client';
+import { couchdbPublisher, type ClientOptions, type ClientStatus, type DocumentAction } from '@afield/client';
 import {
   FakeChannels,
   FakeClock,
@@ -12,7 +12,8 @@ import {
   type StoredDocument,
   type Validate,
 } from '@afield/testing';
-import { actionsOf } from './actions.js';
+import { actionsOf, builtInNames } from './actions.js';
+import { isPublished } from './event-invariants.js';
 import type { Invariant } from './invariant.js';
 import { invariants } from './invariants.js';
 import type { Breaking } from './mortal-process.js';
@@ -32,6 +33,7 @@ export class CrashWorld {
   readonly server = new MemoryServer({ users: { ann: 'secret' } });
   readonly records = this.server.create('records');
   readonly results = this.server.create('results');
+  readonly events = this.server.create('events');
   readonly store = new MemoryStore();
   readonly local: MemoryDatabase = this.store.database(storeName);
   readonly queueStore: MemoryDatabase = this.store.database(`${storeName}-afield-queue`);
@@ -50,7 +52,7 @@ export class CrashWorld {
   readonly confirmed: string[] = [];
   /** Keys of those whose cancel was confirmed. */
   readonly cancelled = new Set<string>();
-  /** Revisions that other editors made. */
+  /** Revisions that others made: the first ones, and those of other editors. */
   readonly foreign = new Set<string>();
   readonly violations: Violation[] = [];
   readonly trace: string[] = [];
@@ -62,8 +64,8 @@ export class CrashWorld {
   onDocuments: { before?: () => void; after?: () => void } = {};
   /** What arrives of the rows of a write of documents where the target's are. */
   rowsArrive: (rows: readonly unknown[]) => readonly unknown[] = (rows) => rows;
-  /** Called when the server has done what it was asked: the answer may get lost. */
-  onAnswer: (method: string, path: string) => void = () => undefined;
+  /** Whether a request is answered with a 503 before the server has done it, or its answer gets lost after. */
+  refusesRequest: (method: string, path: string) => 'before' | 'after' | 'never' = () => 'never';
   #ids = 0;
   #random = 7;
   #isForeign = false;
@@ -75,15 +77,17 @@ export class CrashWorld {
   ) {
     this.options = {
       name: storeName,
-      actions: [...this.actions.values()].filter(({ name }) => name !== 'delete'),
+      actions: [...this.actions.values()].filter(({ name }) => !builtInNames.has(name)),
       server: this.server.urlOf('records'),
       results: this.server.urlOf('results'),
+      publishers: [couchdbPublisher({ url: this.server.urlOf('events') })],
       auth: { credentials: () => Promise.resolve({ type: 'basic', username: 'ann', password: 'secret' }) },
       batchSize: 2,
       jitter: 0,
       pullEveryS: 1800,
       ...options,
     };
+    this.events.validate = (doc) => this.#watchEvents(doc);
     this.queueStore.validate = (doc, before) => this.#watchQueue(doc, before);
     this.documents.validate = (doc, before) => this.#watchDocuments(doc) ?? this.#judgeOf(this.documents)(doc, before);
     if (target === 'local') this.records.validate = (doc, before) => this.refuses(doc, before);
@@ -96,8 +100,8 @@ export class CrashWorld {
 
   /** Documents that are on the server and, replicated, on the device before anything begins. */
   begin(docs: readonly object[]): void {
-    this.byOthers(() => {
-      this.records.write(docs);
+    this.#byOthers(() => {
+      for (const row of this.records.write(docs)) if (row.ok) this.foreign.add(row.rev);
       for (const id of this.records.ids()) {
         const doc = this.records.read(id, undefined, { revs: true, attachments: true });
         this.local.write([doc], false);
@@ -105,18 +109,25 @@ export class CrashWorld {
     });
   }
 
+  /** Another editor makes documents where the target's are. */
+  add(docs: readonly object[]): void {
+    this.#byOthers(() => {
+      for (const row of this.documents.write(docs)) if (row.ok) this.foreign.add(row.rev);
+    });
+  }
+
   /** Another editor changes a document where the target's are. */
   edit(id: string, change: (doc: StoredDocument) => StoredDocument): void {
     const doc = this.documents.read(id);
     if (doc === undefined) throw new Error(`There is no ${id} to be edited.`);
-    this.byOthers(() => {
+    this.#byOthers(() => {
       const [row] = this.documents.write([change(doc)]);
       if (row?.ok !== true) throw new Error(`${id} could not be edited.`);
       this.foreign.add(row.rev);
     });
   }
 
-  byOthers(change: () => void): void {
+  #byOthers(change: () => void): void {
     this.#isForeign = true;
     change();
     this.#isForeign = false;
@@ -133,10 +144,12 @@ export class CrashWorld {
 
   async request(url: URL, init: RequestInit): Promise<Response> {
     const isWrite = this.target === 'server' && url.pathname === '/records/_bulk_docs';
+    const refusal = this.refusesRequest(init.method ?? 'GET', url.pathname);
+    if (refusal === 'before') return new Response('{"error":"down","reason":"busy"}', { status: 503 });
     if (isWrite) this.onDocuments.before?.();
     const answer = await this.server.fetch(url, init);
     if (isWrite) this.onDocuments.after?.();
-    this.onAnswer(init.method ?? 'GET', url.pathname);
+    if (refusal === 'after') throw new TypeError('Failed to fetch');
     if (!isWrite) return answer;
     const rows = (await answer.json()) as readonly unknown[];
     return new Response(JSON.stringify(this.rowsArrive(rows)), { status: answer.status, headers: answer.headers });
@@ -172,7 +185,8 @@ export class CrashWorld {
       unreported === 0 &&
       isAtRest &&
       (push.state === 'off' || push.attempts > 0) &&
-      this.queue.headers().every(({ unsettled }) => unsettled === undefined)
+      this.queue.headers().every(({ unsettled }) => unsettled === undefined) &&
+      isPublished(this)
     );
   }
 
@@ -216,6 +230,10 @@ export class CrashWorld {
     const isCopy = doc['_revisions'] !== undefined;
     if (this.#isForeign || isCopy) return;
     this.ask((invariant) => invariant.written?.(doc, this));
+  }
+
+  #watchEvents(doc: StoredDocument): undefined {
+    this.ask((invariant) => invariant.published?.(doc, this));
   }
 
   #judgeOf(database: MemoryDatabase): Validate {

@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.js';
 import { conflictingDuplicate, duplicate } from './duplicates.js';
+import { publish } from './publish.js';
 import { cancel, conflict, lateLeader, redrive, silence, takeOver } from './trouble.js';
 import { apply, enqueue, partialFailure, results } from './work.js';
 
@@ -12,6 +13,7 @@ export const scenarios: readonly Scenario[] = [
   results,
   duplicate,
   conflictingDuplicate,
+  publish,
   cancel,
   redrive,
   takeOver,

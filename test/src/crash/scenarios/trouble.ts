@@ -87,7 +87,7 @@ export const redrive: Scenario = {
     queueMoves('moves', 'a', 'late'),
     (app) => app.becomes('moves', ({ state }) => state === 'done-with-failures'),
     ({ world }) => {
-      world.byOthers(() => void world.documents.write(atHome('late')));
+      world.add(atHome('late'));
       return Promise.resolve();
     },
     ({ client }) => client.retryFailed(),
@@ -152,7 +152,7 @@ export const lateLeader: Scenario = {
   how: 'freeze',
   mayEnd: isBeforeTheFence,
   // Nothing but the runner: else it may stand between fence and write while the point is one of the push.
-  options: { replication: false },
+  options: { replication: false, publishers: [] },
   documents: atHome(...ids),
   steps: [queueMoves('moves', ...ids)],
   meanwhile: async (app) => {

@@ -121,11 +121,8 @@ export const results: Scenario = {
   documents: atHome('a', 'b', 'c'),
   prepare: (world) => {
     let lost = 0;
-    world.onAnswer = (method, path) => {
-      if (method !== 'POST' || path !== '/results/_bulk_docs' || lost === 2) return;
-      lost += 1;
-      throw new TypeError('Failed to fetch');
-    };
+    world.refusesRequest = (method, path) =>
+      method === 'POST' && path === '/results/_bulk_docs' && (lost += 1) <= 2 ? 'after' : 'never';
   },
   steps: ['a', 'b', 'c'].map(
     (id) => (app) =>
