@@ -23,6 +23,8 @@ export interface CampaignReport {
   readonly points: number;
   /** Runs with one death, the one without, and those with two. */
   readonly runs: number;
+  /** Points that were not reached, tried four times: they count as no run. */
+  readonly missed: number;
   /** Pairs of deaths that were run, of all that there are. */
   readonly pairs: { readonly run: number; readonly of: number };
   /** How often an invariant was asked. */
@@ -41,9 +43,14 @@ export async function campaign(
   const violated: Run[] = [];
   let checks = 0;
   let runs = 0;
+  let missed = 0;
   const run = async (...deaths: readonly Death[]): Promise<Run> => {
-    const one = await runOnce(scenario, target, deaths, breaking);
-    runs += 1;
+    let one = await runOnce(scenario, target, deaths, breaking);
+    for (let again = 0; again < 3 && !one.isReached && one.violations.length === 0; again += 1) {
+      one = await runOnce(scenario, target, deaths, breaking);
+    }
+    if (one.isReached) runs += 1;
+    else missed += 1;
     checks += one.checks;
     if (one.violations.length > 0) violated.push(one);
     return one;
@@ -74,6 +81,7 @@ export async function campaign(
     target,
     points: points.length,
     runs,
+    missed,
     pairs: counted,
     checks,
     invariants: names,

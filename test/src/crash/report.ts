@@ -17,6 +17,7 @@ export function lineOf({
     target.padEnd(7),
     `${String(points).padStart(4)} crash points,`,
     `${String(runs).padStart(5)} runs${ofPairs},`,
+    ...(missed === 0 ? [] : [`${String(missed)} not reached,`]),
     `${String(invariants.length)} invariants asked ${String(checks)} times,`,
     `${String(violated.length)} violations`,
   ].join(' ');
