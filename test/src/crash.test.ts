@@ -5,7 +5,7 @@ import { lineOf, violationsOf } from './crash/report.js';
 import { scenarios } from './crash/scenarios/all.js';
 
 /*
- * A part of `npm run test:crash`, so that `npm test` stays short: about forty deaths of each scenario, and a few pairs.
+ * A part of `npm run test:crash`, so that `npm test` stays short: about thirty deaths of each scenario, and a few pairs.
  *
  * Moving the cursor before the outcomes, leaving out the intent or the fence, or publishing before the outcomes are stored
  * makes it red: the last tests here prove it, and `npm run test:crash -- --break NAME` shows it.
@@ -18,7 +18,7 @@ describe('the process ends wherever it waits for something, and starts again', (
   it.each(chosen)(
     '%s, target %s: all invariants hold',
     async (_title, target, scenario) => {
-      const report = await campaign(scenario, target, { about: scenario.name === 'enqueue' ? 20 : 40 });
+      const report = await campaign(scenario, target, { about: scenario.name === 'enqueue' ? 16 : 30 });
       expect(violationsOf(report), lineOf(report)).toEqual([]);
       expect(report.points).toBeGreaterThan(30);
       expect(report.runs).toBeGreaterThan(10);
@@ -31,9 +31,9 @@ describe('the process ends wherever it waits for something, and starts again', (
   )(
     '%s, target %s: all invariants hold when it ends once more while it recovers',
     async (_title, target, scenario) => {
-      const report = await campaign(scenario, target, { about: 8, pairs: 40, seed: 1 });
+      const report = await campaign(scenario, target, { about: 6, pairs: 24, seed: 1 });
       expect(violationsOf(report), lineOf(report)).toEqual([]);
-      expect(report.pairs.run).toBe(40);
+      expect(report.pairs.run).toBe(24);
     },
     120_000,
   );

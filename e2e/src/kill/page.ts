@@ -49,11 +49,14 @@ async function enqueue(): Promise<void> {
   }
 }
 
+async function documentCount(): Promise<number> {
+  return ((await client.documents.info()) as { doc_count: number }).doc_count;
+}
+
 /** Every document here, and everything at its end, here and at the server. */
 async function isSettled(): Promise<boolean> {
-  const { doc_count: count } = (await client.documents.info()) as { doc_count: number };
   return (
-    count === config.documents &&
+    (await documentCount()) === config.documents &&
     bulks.length === config.allowed &&
     status?.leader === true &&
     status.pending === 0 &&
@@ -66,7 +69,7 @@ async function isSettled(): Promise<boolean> {
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
 
-await tell({ alive: bulks.length });
+await tell({ alive: await client.storeId, documents: await documentCount() });
 await enqueue();
 while (!(await isSettled())) {
   await tell({ done: bulks.reduce((sum, { cursor }) => sum + cursor, 0) });

@@ -38,10 +38,16 @@ const host = await PageHost.start();
 const lives: Browser[] = [];
 const confirmed = new Set<string>();
 const problems = new Set<string>();
+/** The store on the device, and how many documents are left where the browser has lost it: nothing is proved then. */
+let store: string | undefined;
+const losses: number[] = [];
 let done = 0;
 let settled: { rows: unknown; bulks: readonly ShownBulk[] } | undefined;
 host.listen((told) => {
-  if ('confirmed' in told) confirmed.add(told.confirmed);
+  if ('alive' in told) {
+    if (store !== undefined && store !== told.alive) losses.push(told.documents);
+    store = told.alive;
+  } else if ('confirmed' in told) confirmed.add(told.confirmed);
   else if ('done' in told) done = told.done;
   else if ('problem' in told) problems.add(told.problem);
   else if ('settled' in told) settled = told.settled;
@@ -131,6 +137,11 @@ try {
     events: [...(await allDocuments(couch, events.name)).values()],
     results: [...(await allDocuments(couch, results.name)).values()].filter(({ type }) => type === 'afield-result'),
   });
+  for (const left of losses) {
+    wrong.unshift(
+      `the browser has lost the databases of the page (${String(left)} of ${String(total)} documents were left)`,
+    );
+  }
   for (const problem of problems) wrong.push(`an error of the page: ${problem}`);
   for (const line of wrong.slice(0, 20)) console.log(`WRONG: ${line}`);
   console.log(

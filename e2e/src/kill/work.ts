@@ -32,7 +32,8 @@ export interface ShownBulk {
 }
 
 export type Told =
-  | { readonly alive: number }
+  /** The page has begun, on the store of this name, with so many documents. */
+  | { readonly alive: string; readonly documents: number }
   /** `enqueue` resolved. */
   | { readonly confirmed: string }
   /** Operations with an outcome. */

@@ -6,6 +6,7 @@ export function lineOf({
   target,
   points,
   runs,
+  missed,
   pairs,
   checks,
   invariants,
