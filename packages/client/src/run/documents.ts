@@ -194,12 +194,12 @@ class DocumentAttempt {
   }
 
   /**
-   * The rows as they may be stored before the write. A failure of this attempt becomes durable together with its
-   * content, after the write: a row that says `failed` too early would lose it in a crash.
+   * The rows as they may be stored before the write: intents, and nothing else that is new. An outcome of this attempt
+   * becomes durable after the write, together with what belongs to it: the content of a failure, and which event is the
+   * one before. A row that says so too early would lose it in a crash.
    */
   #intent(): RowState[] {
-    const failed = new Set(this.#failures.map(({ index }) => index - this.#batch.from));
-    return this.#rows.map((row, place) => (failed.has(place) ? (this.#before[place] ?? { s: 'open' }) : row));
+    return this.#rows.map((row, place) => (row.s === 'intent' ? row : (this.#before[place] ?? { s: 'open' })));
   }
 
   result(error?: unknown): AttemptResult {
