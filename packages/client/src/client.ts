@@ -96,6 +96,10 @@ class AfieldClient implements Client {
       pushRests: () => {
         this.#work.pushRests();
       },
+      forgot: () => {
+        changed();
+        this.#store.announceChanged();
+      },
     });
     this.#parts = parts;
     this.#work = new Work(parts);
@@ -195,7 +199,7 @@ class AfieldClient implements Client {
     const asked = checkListing(options);
     return this.#answer(async () => {
       const storeId = await this.#store.open();
-      if (!this.#work.isLeader) await this.#parts.queue.refreshAll();
+      if (!this.#work.isLeader) this.#parts.reports.forget((await this.#parts.queue.refreshAll()).removed);
       return this.#parts.events.list(storeId, asked.after, asked.limit);
     });
   }

@@ -28,6 +28,7 @@ const known = new Set<string>([
   'appVersion',
   'publishers',
   'typeOf',
+  'rememberDays',
   'autoStart',
   'ramp',
   'jitter',
@@ -51,6 +52,7 @@ export function checkOptions(options: ClientOptions): ClientOptions {
     batchSize = 100,
     jitter = 0.2,
     pullEveryS = 60,
+    rememberDays = 30,
     requestTimeoutS = 60,
     maxRequestBytes = leastRequestBytes,
   } = options;
@@ -58,6 +60,7 @@ export function checkOptions(options: ClientOptions): ClientOptions {
     throw wrong('`batchSize` must be from 1 to 100');
   if (!(jitter >= 0 && jitter <= 1)) throw wrong('`jitter` must be from 0 to 1');
   if (!(pullEveryS >= 1)) throw wrong('`pullEveryS` must be 1 or more');
+  if (!Number.isFinite(rememberDays) || rememberDays < 0) throw wrong('`rememberDays` must be a number, 0 or more');
   if (!(requestTimeoutS >= 1)) throw wrong('`requestTimeoutS` must be 1 or more');
   if (!Number.isSafeInteger(maxRequestBytes) || maxRequestBytes < leastRequestBytes) {
     throw wrong(`\`maxRequestBytes\` must be a whole number, ${String(leastRequestBytes)} or more`);

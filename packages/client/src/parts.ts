@@ -10,12 +10,14 @@ import { Events } from './outbox/events.js';
 import { PageEvents } from './outbox/page-events.js';
 import { publishContext } from './outbox/publish-context.js';
 import { publishTaken } from './outbox/taken-event.js';
+import { takenBy } from './outbox/taken.js';
 import { Trail } from './outbox/trail.js';
 import { Claims } from './queue/claims.js';
 import { ConflictDecisions } from './queue/conflict-decisions.js';
 import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
+import { Housekeeping } from './queue/housekeeping.js';
 import { Quarantine } from './queue/quarantine.js';
 import { QuarantineControl } from './queue/quarantine-control.js';
 import { Queue } from './queue/queue.js';
@@ -55,6 +57,8 @@ export interface Calls {
   readonly pushed: () => void;
   /** The push has nothing left that it could bring now. */
   readonly pushRests: () => void;
+  /** Bulk operations were removed from the store. */
+  readonly forgot: () => void;
 }
 
 export type Parts = ReturnType<typeof partsOf>;
@@ -177,6 +181,19 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   quarantineControl.dropping('create', (entry) => conflicts.drop(entry));
   const failureControl = new FailureControl({ failures, retries, actions, breathe, sendAgain });
 
+  const publishers = (options.publishers ?? []).map(({ name }) => name);
+  const housekeeping = new Housekeeping({
+    ...transfer,
+    failures,
+    reports,
+    breathe,
+    rememberMs: (options.rememberDays ?? 30) * 86_400_000,
+    isReported: (header) => options.results === undefined || reports.of(header).delivered === reports.truthOf(header),
+    published: () => takenBy(queue, publishers),
+    isPushed: () => replication?.isPushed() ?? Promise.resolve(true),
+    forgot: calls.forgot,
+  });
+
   return {
     options,
     environment,
@@ -211,5 +228,6 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     runner,
     transfer,
     replication,
+    housekeeping,
   };
 }

@@ -132,6 +132,11 @@ export class Replication {
     this.#pullTransfer.poke();
   }
 
+  /** Whether the server has, or has refused for good, every revision that is stored here now. */
+  isPushed(): Promise<boolean> {
+    return this.#push.isOver();
+  }
+
   status(): { push: TransferStatus; pull: TransferStatus } {
     return { push: this.#push.status(), pull: this.#pullTransfer.status() };
   }

@@ -124,6 +124,7 @@ export class SharedStore {
     const { queue, reports, failures, quarantine, environment, changed, noticed, poke } = this.#parts;
     try {
       const stored = await queue.refreshAll();
+      reports.forget(stored.removed);
       reports.loaded(stored.reports);
       await failures.reload();
       await quarantine.load();

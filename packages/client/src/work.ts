@@ -40,7 +40,7 @@ export class Work {
    * `announce` is called when that queued something anew.
    */
   async resume(storeId: string, stoppedLease: string | undefined, announce: () => void): Promise<void> {
-    const { options, failures, runner, replication, pageEvents } = this.#parts;
+    const { options, failures, runner, replication, pageEvents, housekeeping } = this.#parts;
     await failures.reload();
     await pageEvents.lead(storeId);
     await runner.resume(stoppedLease);
@@ -48,6 +48,7 @@ export class Work {
     await replication?.resume();
     await this.#results?.resume();
     for (const publication of this.#publications) await publication.resume();
+    housekeeping.start();
   }
 
   /** There may be something to do. */
@@ -104,9 +105,15 @@ export class Work {
 
   /** Resolves when nothing runs any more. */
   async close(): Promise<void> {
-    const { runner, replication, pageEvents } = this.#parts;
+    const { runner, replication, pageEvents, housekeeping } = this.#parts;
     const publications = this.#publications.map((one) => one.idle());
-    await Promise.all([runner.idle(), this.#results?.idle(), replication?.close(), ...publications]);
+    await Promise.all([
+      runner.idle(),
+      housekeeping.idle(),
+      this.#results?.idle(),
+      replication?.close(),
+      ...publications,
+    ]);
     pageEvents.close();
   }
 

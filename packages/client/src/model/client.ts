@@ -58,6 +58,14 @@ export interface ClientOptions {
    */
   readonly typeOf?: (doc: Doc) => string | undefined;
   /**
+   * Days that a bulk operation is remembered, with its keys and its published events: so long a delivery that comes twice is
+   * known as one (O4). They begin when it is at its end and nothing of it is left to do; while anything of it is not on the
+   * server yet, failed and open, or in quarantine, it is never forgotten. Counted by a clock of the client's own: of a time in
+   * which no client was open one day counts at most, so that a wall clock that jumps makes nothing forgotten at once (R18).
+   * Default: 30; 0 or more.
+   */
+  readonly rememberDays?: number;
+  /**
    * The largest body of a request to the server, in bytes: 1000 or more. Default: 1 000 000. A document that is larger
    * alone is still tried. A server that refuses a smaller size (413) lowers it for a while.
    */

@@ -26,6 +26,16 @@ export class Events {
 
   /** These operations of a bulk operation, as far as anything is known of them. Two reads where they lie together. */
   async at(storeId: string, header: Header, indexes: readonly number[]): Promise<readonly Place[]> {
+    try {
+      return await this.#at(storeId, header, indexes);
+    } catch (error) {
+      // Removed by another tab while it was read: it has no events any more.
+      if (await this.#queue.isForgotten(header)) return [];
+      throw error;
+    }
+  }
+
+  async #at(storeId: string, header: Header, indexes: readonly number[]): Promise<readonly Place[]> {
     if (indexes.length === 0) return [];
     const rows = await this.#queue.rowsAt(sequenceOf(header._id), indexes);
     const operations = await this.#queue.operationsAt(header, indexes);

@@ -66,6 +66,10 @@ export function afterLook(progress: Progress, looks: readonly Looked[], headers:
 export function shortened(progress: Progress, headers: readonly Header[]): Progress {
   const open = entriesOf(progress);
   let { upTo } = progress;
+  // Those that housekeeping has removed are over. Behind the last one that is known there may be others.
+  const last = sequenceOf(headers[headers.length - 1]?._id ?? 'h:0');
+  const present = new Set(headers.map(({ _id }) => sequenceOf(_id)));
+  for (const s of [...open.keys()]) if (s <= last && !present.has(s)) open.delete(s);
   for (const header of headers) {
     const sequence = sequenceOf(header._id);
     if (sequence <= upTo) continue;

@@ -78,8 +78,21 @@ export class Trail {
     return found;
   }
 
-  /** The latest events of these documents in one bulk operation. */
+  /** The latest events of these documents in one bulk operation; none when another tab removes it meanwhile. */
   async #in(
+    header: Header,
+    open: ReadonlyMap<number, readonly Mutation[]>,
+    own: number,
+  ): Promise<ReadonlyMap<number, string>> {
+    try {
+      return await this.#read(header, open, own);
+    } catch (error) {
+      if (sequenceOf(header._id) !== own && (await this.#queue.isForgotten(header))) return new Map();
+      throw error;
+    }
+  }
+
+  async #read(
     header: Header,
     open: ReadonlyMap<number, readonly Mutation[]>,
     own: number,

@@ -51,6 +51,8 @@ export class Queue {
   /** Sequence numbers in their order; unset when one was added. */
   #order: number[] | undefined;
   #lastSequence = 0;
+  /** All numbers up to here were read: of those that are not in memory the headers are removed. */
+  #readUpTo = 0;
   #appending: Promise<unknown> = Promise.resolve();
   #cached: { id: string; operations: readonly StoredOperation[] } | undefined;
 
@@ -66,6 +68,7 @@ export class Queue {
    */
   async open(newStoreId: string, now: number): Promise<{ storeId: string; reports: readonly Report[] }> {
     const docs = await this.#db.range('h', 'h\uffff');
+    this.#noteRead(docs);
     const reports: Report[] = [];
     let storeId: string | undefined;
     for (const doc of docs) {
@@ -88,6 +91,7 @@ export class Queue {
   /** Reads the headers that others have added since. Answers whether there were any. */
   async loadNew(): Promise<boolean> {
     const docs = await this.#db.range(headerId(this.#lastKnown() + 1), 'h:\uffff');
+    this.#noteRead(docs);
     for (const doc of docs) {
       const header = readAs(headerDoc, doc, 'A bulk operation');
       const known = this.#headers.get(sequenceOf(header._id));
@@ -127,10 +131,23 @@ export class Queue {
     return this.#keepNewer(rows.flatMap(({ doc }) => doc ?? []));
   }
 
-  /** Reads all headers and reports anew. Answers with the headers that someone else has added or changed. */
-  async refreshAll(): Promise<{ headers: readonly Header[]; reports: readonly Report[] }> {
+  /**
+   * Reads all headers and reports anew. Answers with the headers that someone else has added or changed, and the numbers
+   * of those that housekeeping has removed.
+   */
+  async refreshAll(): Promise<{
+    headers: readonly Header[];
+    reports: readonly Report[];
+    removed: readonly number[];
+  }> {
+    const before = [...this.#headers.keys()];
     const docs = await this.#db.range('h', 'h\uffff');
+    this.#noteRead(docs);
+    const present = new Set(docs.map(({ _id }) => _id));
+    const removed = before.filter((sequence) => !present.has(headerId(sequence)));
+    this.forget(removed);
     return {
+      removed,
       headers: this.#keepNewer(docs.filter(({ _id }) => _id.startsWith('h:'))),
       reports: docs.flatMap((doc) => (doc._id.startsWith('hr:') ? readAs(reportDoc, doc, 'A report') : [])),
     };
@@ -190,9 +207,25 @@ export class Queue {
         this.#lastSequence = Math.max(this.#lastSequence, sequence);
         continue;
       }
+      if (isReused(stored) && (await this.#giveBack(stored))) continue;
       this.#keepHeader(stored);
       return stored;
     }
+  }
+
+  /**
+   * The number of this header was used before: its old header was removed since this tab has last looked, and a document
+   * that is created anew goes on from its tombstone. Takes it away again, unless someone runs it already.
+   */
+  async #giveBack(header: Header): Promise<boolean> {
+    const { conflicts } = await this.write([removed(header._id, header._rev)]);
+    if (conflicts.size > 0) {
+      const stored = await this.readDoc(header._id, headerDoc);
+      if (stored?.id === header.id) return false;
+    }
+    await this.loadNew();
+    this.#lastSequence = Math.max(this.#lastSequence, sequenceOf(header._id));
+    return true;
   }
 
   /** Stores payloads and digests under a prefix that no one has used. Answers with what the header says of the subjects. */
@@ -329,6 +362,20 @@ export class Queue {
     return { revs, conflicts };
   }
 
+  /** Headers that are removed from the store: they are shown no more. Their numbers stay used. */
+  forget(sequences: readonly number[]): void {
+    for (const sequence of sequences) this.#headers.delete(sequence);
+    if (sequences.length > 0) this.#order = undefined;
+  }
+
+  /** Whether housekeeping has removed a bulk operation, here or in another tab: whoever still reads of it finds nothing. */
+  async isForgotten({ _id }: Header): Promise<boolean> {
+    const [row] = await this.#db.read([_id]);
+    if (row?.rev !== undefined && !row.deleted) return false;
+    this.forget([sequenceOf(_id)]);
+    return true;
+  }
+
   /** Keeps a header as it was written. */
   remember(header: Header): void {
     this.#keepHeader(header);
@@ -337,7 +384,13 @@ export class Queue {
   /** Reads a header anew from the store, and keeps it. */
   async refresh(sequence: number): Promise<Header> {
     const header = await this.readDoc(headerId(sequence), headerDoc);
-    if (header === undefined) throw new AfieldError('store_unreadable', 'A bulk operation is missing in the store.');
+    if (header === undefined) {
+      const ended = this.#headers.get(sequence);
+      if (ended === undefined || !endStates.has(ended.state))
+        throw new AfieldError('store_unreadable', 'A bulk operation is missing in the store.');
+      this.forget([sequence]);
+      throw new AfieldError('unknown_bulk_operation', `The bulk operation ${ended.id} is over and was removed.`);
+    }
     // Whoever wrote while this read was under way knows better.
     const known = this.#headers.get(sequence);
     if (known === undefined || generationOf(known._rev) <= generationOf(header._rev)) this.#keepHeader(header);
@@ -395,6 +448,11 @@ export class Queue {
     return docs.map((doc) => readAs(shape, doc, prefix));
   }
 
+  /** Names and revisions of the first `limit` documents between two ids, both included. */
+  names(from: string, to: string, limit: number): Promise<readonly { readonly id: string; readonly rev: string }[]> {
+    return this.#db.names(from, to, limit);
+  }
+
   async writeAll(docs: readonly StoredDoc[]): Promise<void> {
     const { conflicts } = await this.write(docs);
     if (conflicts.size > 0)
@@ -409,11 +467,19 @@ export class Queue {
     this.#lastSequence = Math.max(this.#lastSequence, sequence);
   }
 
-  /** Up to here all headers are known without a gap: numbers that others took may lie between ours. */
+  /** Up to here nothing new can come: numbers that others took may lie between ours. */
   #lastKnown(): number {
-    let last = this.headers()[0] === undefined ? 0 : sequenceOf(this.headers()[0]?._id ?? '');
+    let last = this.#readUpTo;
     while (this.#headers.has(last + 1)) last++;
+    this.#readUpTo = last;
     return last;
+  }
+
+  /** A number is taken only when the one before it is: what a read up to the end did not find is removed. */
+  #noteRead(docs: readonly Doc[]): void {
+    for (const { _id } of docs) {
+      if (_id.startsWith('h:')) this.#readUpTo = Math.max(this.#readUpTo, sequenceOf(_id));
+    }
   }
 
   async #payload(id: string): Promise<readonly StoredOperation[]> {
@@ -437,6 +503,16 @@ export class Queue {
       throw error;
     }
   }
+}
+
+/** Whether a header that was just created has taken a number that was used before. One that runs already stays. */
+function isReused({ _rev, state, attempts }: Header): boolean {
+  return generationOf(_rev) > 1 && state === 'queued' && attempts === 0;
+}
+
+/** What is written to remove a document. */
+export function removed(id: string, rev: string | undefined): StoredDoc & { readonly _deleted: true } {
+  return { _id: id, _rev: rev, v: storedVersion, _deleted: true };
 }
 
 function* idsOf(operations: readonly StoredOperation[]): Generator {

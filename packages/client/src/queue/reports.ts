@@ -53,6 +53,11 @@ export class Reports {
     }
   }
 
+  /** Reports of bulk operations that are removed. */
+  forget(sequences: readonly number[]): void {
+    for (const sequence of sequences) this.#known.delete(sequence);
+  }
+
   of(header: Header): Report {
     const sequence = sequenceOf(header._id);
     return (
@@ -86,6 +91,7 @@ export class Reports {
       const change = changes[place];
       if (conflicts.has(report._id) && change !== undefined) {
         const stored = await this.#queue.readDoc(report._id, reportDoc);
+        if (stored === undefined && (await this.#queue.isForgotten(change.header))) continue;
         if (stored === undefined)
           throw new RetryableError('A report is gone.', { class: 'storage', code: 'unreadable' });
         this.loaded([stored]);

@@ -198,11 +198,17 @@ export class Retries {
 
   /** Marks that the rest of one was taken over. Answers by whom: the first that says so. */
   async #settleRest(header: Header, continues: string): Promise<string> {
-    const sequence = sequenceOf((await this.#queue.find(continues))._id);
-    const { header: old } = await this.#queue.change(sequence, (stored) =>
-      stored.continuedBy === undefined ? { ...stored, continuedBy: header.id } : undefined,
-    );
-    return old.continuedBy ?? header.id;
+    try {
+      const sequence = sequenceOf((await this.#queue.find(continues))._id);
+      const { header: old } = await this.#queue.change(sequence, (stored) =>
+        stored.continuedBy === undefined ? { ...stored, continuedBy: header.id } : undefined,
+      );
+      return old.continuedBy ?? header.id;
+    } catch (error) {
+      // It was removed since its rest was read: no one else can take that over.
+      if (error instanceof AfieldError && error.code === 'unknown_bulk_operation') return header.id;
+      throw error;
+    }
   }
 
   /** Ends one that came too late, unless it runs already. Answers whether it stays. */

@@ -272,6 +272,32 @@ export const reportDoc = z.object({
 });
 export type Report = z.infer<typeof reportDoc>;
 
+/** What is left of a bulk operation whose header is gone, or will be in a moment: enough to find all of it. */
+const remains = z.object({
+  /** Its sequence number. */
+  s: z.int(),
+  id: z.string(),
+  payload: z.string(),
+  digest: z.optional(z.string()),
+  request: z.optional(z.string()),
+});
+export type Remains = z.infer<typeof remains>;
+
+/** What housekeeping knows: its own clock, since when nothing is left to do of which bulk operation, and what it removes. */
+export const housekeepingDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  /** Milliseconds that it has seen pass. */
+  counted: z.number(),
+  /** Wall clock at the last look. */
+  seenAt: z.number(),
+  /** Sequence number, and `counted` when it was found that nothing is left to do of it. */
+  settled: z.array(z.tuple([z.int(), z.number()])),
+  removing: z.array(remains),
+});
+export type StoredHousekeeping = z.infer<typeof housekeepingDoc>;
+
 /** State of the push, the pull or the results. `data` is theirs. */
 export const transferDoc = z.object({
   _id: z.string(),
@@ -289,7 +315,7 @@ export type StoredTransfer = z.infer<typeof transferDoc>;
 
 /*
  * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
- * `h:` headers, `hr:` reports, `hs` the store, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures,
+ * `h:` headers, `hr:` reports, `hs` the store, `hk` housekeeping, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures,
  * `k:` keys are read when they are needed; `u:` quarantine is read soon after.
  */
 const digits = 12;
@@ -298,10 +324,13 @@ const padded = (value: number): string => String(value).padStart(digits, '0');
 export const headerId = (sequence: number): string => `h:${padded(sequence)}`;
 export const sequenceOf = (id: string): number => Number(id.slice(id.indexOf(':') + 1).slice(0, digits));
 export const recordId = (sequence: number, from: number): string => `b:${padded(sequence)}:${padded(from)}`;
+/** Ids of the records of one bulk operation begin so. */
+export const recordPrefix = (sequence: number): string => `b:${padded(sequence)}:`;
 export const failureId = (sequence: number, index: number): string => `f:${padded(sequence)}:${padded(index)}`;
 /** Ids of the failures of one bulk operation begin so. */
 export const failurePrefix = (sequence: number): string => `f:${padded(sequence)}:`;
 export const reportId = (sequence: number): string => `hr:${padded(sequence)}`;
+export const housekeepingId = 'hk';
 export const transferId = (name: string): string => `ht:${name}`;
 export const editFailureId = (docId: string): string => `f:edit:${docId}`;
 /** The record of a key: `o` of an operation, `b` of a bulk operation. */

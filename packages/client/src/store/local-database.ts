@@ -53,6 +53,16 @@ export class LocalDatabase implements DocumentStore {
     return rows.flatMap((row) => row.doc ?? []);
   }
 
+  /** Names and revisions of documents between two ids, both included: the first `limit` of them. */
+  async names(
+    startkey: string,
+    endkey: string,
+    limit: number,
+  ): Promise<readonly { readonly id: string; readonly rev: string }[]> {
+    const rows = await this.#rows({ startkey, endkey, limit });
+    return rows.flatMap(({ key, value }) => (value?.rev === undefined ? [] : [{ id: key, rev: value.rev }]));
+  }
+
   write(docs: readonly Doc[]): Promise<WriteAnswer> {
     return writeDividing(docs, async (part) => {
       const rows = writeRows.safeParse(await marked(() => this.pouch.bulkDocs(part)));

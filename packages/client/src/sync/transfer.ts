@@ -117,6 +117,12 @@ export class Transfer<Data, Step> implements Carrier {
     await this.#write({ ...before, data: JSON.stringify(change(data)) });
   }
 
+  /** Whether nothing is left to do, by what is stored. Asks no server. */
+  async isOver(): Promise<boolean> {
+    const stored = await this.#read();
+    return (await this.#errand.next(this.#errand.parse(JSON.parse(stored.data)) ?? this.#errand.initial)) === undefined;
+  }
+
   async idle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
   }
