@@ -28,8 +28,8 @@ describe('the numbers of bulk operations', () => {
   let ids = 0;
   const append = (queue: Queue): Promise<Header> => {
     const id = `b${String(ids++)}`;
-    const given = { id, key: id, target: 'local', lane: null, parts: [], payload: `p:t:${id}:`, queuedAt: 0 } as const;
-    return queue.append(newHeader(given, []), []);
+    const given = { id, key: id, lane: null, parts: [], payload: `p:t:${id}:`, queuedAt: 0 };
+    return queue.append(newHeader({ ...given, target: 'local' }, []), []);
   };
   const remove = async (queue: Queue, headers: readonly Header[]): Promise<void> => {
     await queue.write(headers.map(({ _id, _rev }) => removed(_id, _rev)));
