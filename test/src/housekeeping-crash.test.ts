@@ -77,7 +77,10 @@ describe('the client dies at any call while it removes what is over', () => {
         expect((await names(process, 'b')).filter((id) => !id.startsWith('b:000000000003:'))).toEqual([]);
         expect(await names(process, 'p')).toHaveLength(3);
         expect(await names(process, 'd')).toHaveLength(1);
+        expect((await names(process, 'k')).filter((id) => !id.startsWith('k:o:20-'))).toEqual([]);
+        expect(await names(process, 'k')).toHaveLength(260);
       },
+      every: 2,
     });
     expect(report.points).toBeGreaterThan(20);
   }, 300_000);

@@ -153,6 +153,71 @@ describe('housekeeping', () => {
     expect(await shown(client)).toEqual([last]);
   });
 
+  it('O4 a key is remembered exactly as long as its bulk operation', async () => {
+    const client = await opened({ rememberDays: 2 });
+    await bed.seed(client, 2);
+    const own = { id: 'd0001', to: 'blue', key: 'mine' };
+    const request = {
+      target: 'local',
+      key: 'whole',
+      actions: [{ action: 'set-colour', operations: [own, { id: 'd0000', to: 'blue' }] }],
+    } as const;
+    const again = { target: 'local', actions: [{ action: 'set-colour', operations: [own] }] } as const;
+    const { bulkOperationId: first } = await client.enqueue(request);
+    await bed.settled(client, first);
+    const last = await done(client, ['d0000'], 'green');
+    await aDay();
+    await aDay();
+    expect(await client.enqueue(request)).toMatchObject({ bulkOperationId: first, duplicate: true });
+    expect(await client.enqueue(again)).toMatchObject({ bulkOperationId: first, duplicate: true });
+    await aDay();
+    expect(await shown(client)).toEqual([last]);
+    expect(of('k:', await stored())).toEqual([]);
+    const { bulkOperationId: anew } = await client.enqueue(request);
+    expect(anew).not.toBe(first);
+    expect(await client.enqueue(again)).toMatchObject({ bulkOperationId: anew, duplicate: true });
+    await bed.settled(client, anew);
+  });
+
+  it('O4 remembers what has a conflict in quarantine until a person has decided, then removes both versions', async () => {
+    const client = await opened({ rememberDays: 1 });
+    await bed.seed(client, 2);
+    const first = await done(client, ['d0000'], 'blue', { key: 'k' });
+    await expect(client.enqueue(paint(['d0001'], 'blue', { key: 'k' }))).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+    });
+    const last = await done(client, ['d0000'], 'green');
+    for (let passed = 0; passed < 4; passed++) await aDay();
+    expect(await shown(client)).toEqual([first, last]);
+    const [conflict] = await client.listQuarantined();
+    await client.resolveQuarantined(conflict?.quarantineId ?? '', 'keep-first');
+    for (let passed = 0; passed < 3; passed++) await aDay();
+    expect(await shown(client)).toEqual([last]);
+    expect(await client.listQuarantined({ resolved: true })).toEqual([]);
+    const left = await stored();
+    expect([...of('u:', left), ...of('k:', left)]).toEqual([]);
+    expect(of('p:', left)).toHaveLength(1);
+  });
+
+  it('O4 a second version that a person has chosen keeps its content, and goes when it is over itself', async () => {
+    const client = await opened({ rememberDays: 1 });
+    await bed.seed(client, 2);
+    await done(client, ['d0000'], 'blue', { key: 'k' });
+    await client.enqueue(paint(['d0001'], 'blue', { key: 'k' })).catch(() => undefined);
+    const [conflict] = await client.listQuarantined();
+    const { bulkOperationId = '' } =
+      (await client.resolveQuarantined(conflict?.quarantineId ?? '', 'take-second')) ?? {};
+    await bed.settled(client, bulkOperationId);
+    for (let passed = 0; passed < 3; passed++) await aDay();
+    expect(await shown(client)).toEqual([bulkOperationId]);
+    expect(of('p:', await stored())).toHaveLength(1);
+    expect((await client.listEvents()).map(({ documentId }) => documentId)).toEqual(['d0001']);
+    await done(client, ['d0000'], 'green');
+    await aDay();
+    expect(of('p:', await stored())).toHaveLength(1);
+    expect(of('u:', await stored())).toEqual([]);
+  });
+
   it('R18 a clock that jumps ten years ahead, or back and forth, makes nothing forgotten at once', async () => {
     const seed = bed.open();
     const ids = await bed.seed(seed, 2);

@@ -186,6 +186,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     ...transfer,
     failures,
     reports,
+    quarantine,
     breathe,
     rememberMs: (options.rememberDays ?? 30) * 86_400_000,
     isReported: (header) => options.results === undefined || reports.of(header).delivered === reports.truthOf(header),

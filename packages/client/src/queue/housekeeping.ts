@@ -5,8 +5,9 @@ import type { Scheduler } from '../retry/scheduler.js';
 import { beginWait } from '../retry/wait.js';
 import { countedBetween, isForgettable, isSettled } from './forgettable.js';
 import type { Failures } from './failures.js';
+import type { Quarantine } from './quarantine.js';
 import { removed, type Queue } from './queue.js';
-import { remainsOf, removeRemains } from './remains.js';
+import { remainsOf, removeKeys, removeRemains } from './remains.js';
 import type { Reports } from './reports.js';
 import {
   failureDoc,
@@ -30,6 +31,7 @@ export interface HousekeepingParts {
   readonly queue: Queue;
   readonly failures: Failures;
   readonly reports: Reports;
+  readonly quarantine: Quarantine;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly rememberMs: number;
@@ -54,8 +56,8 @@ export interface HousekeepingParts {
  *   at its end ─ reported, published, confirmed, no failure open ─▶ settled ─ rememberDays ─▶ forgotten
  *                                                                     └─ something opens again ─▶ at its end
  *
- * The order of its removal: its name in our own document, its header, all the rest. Without its header nothing of it counts;
- * what a stop of the process leaves is named there, and is removed at the next look.
+ * The order of its removal: its name in our own document, its keys, its header, all the rest. Without its header nothing of it
+ * counts; what a stop of the process leaves is named there, and is removed at the next look.
  */
 export class Housekeeping {
   readonly #parts: HousekeepingParts;
@@ -95,12 +97,13 @@ export class Housekeeping {
   }
 
   async #look(): Promise<void> {
-    const { queue, closed, breathe, rememberMs } = this.#parts;
+    const { queue, quarantine, closed, breathe, rememberMs } = this.#parts;
     await breathe(); // what waits to run goes first
     if (closed.aborted) return;
     await queue.loadNew();
     const headers = queue.headers();
     if (!headers.some(({ state }) => endStates.has(state))) return;
+    await quarantine.load();
     let note: StoredHousekeeping | undefined = await this.#finish(await this.#read());
     if (note === undefined) return;
     const settled = await this.#settled(headers, note);
@@ -108,8 +111,10 @@ export class Housekeeping {
     note = { ...note, settled: [...settled.values()].map(({ header, at }) => [sequenceOf(header._id), at]) };
     for (let from = 0; from < due.length; from += removedAtOnce) {
       const some = due.slice(from, from + removedAtOnce);
-      note = await this.#write({ ...note, removing: [...note.removing, ...some.map(remainsOf)] });
+      note = await this.#write({ ...note, removing: [...note.removing, ...some.map((one) => this.#remainsOf(one))] });
       if (note === undefined || closed.aborted) return;
+      for (const header of some) await removeKeys(header, this.#parts);
+      if (closed.aborted) return;
       await this.#removeHeaders(some);
       note = await this.#finish(note);
       if (note === undefined) return;
@@ -139,7 +144,7 @@ export class Housekeeping {
 
   /** Removes the rest of those whose header is gone. Undefined when the client was closed meanwhile. */
   async #finish(note: StoredHousekeeping): Promise<StoredHousekeeping | undefined> {
-    const { queue, failures } = this.#parts;
+    const { queue, failures, quarantine } = this.#parts;
     if (note.removing.length === 0) return note;
     const headers = await queue.revisions(note.removing.map(({ s }) => headerId(s)));
     const removing: Remains[] = [];
@@ -150,9 +155,18 @@ export class Housekeeping {
         const gone = await removeRemains(left, this.#parts);
         if (gone === undefined) return undefined;
         failures.removed(gone.filter((name) => name.startsWith('f:')));
+        quarantine.removed(left.conflicts);
       }
     }
     return { ...note, removing };
+  }
+
+  #remainsOf(header: Header): Remains {
+    const { quarantine } = this.#parts;
+    return remainsOf(
+      header,
+      quarantine.of(header).filter(({ resolution }) => resolution !== undefined),
+    );
   }
 
   async #removeHeaders(headers: readonly Header[]): Promise<void> {
@@ -169,7 +183,7 @@ export class Housekeeping {
     headers: readonly Header[],
     note: StoredHousekeeping,
   ): Promise<ReadonlyMap<string, { header: Header; at: number; followers: readonly string[] }>> {
-    const { reports, isReported, published, isPushed } = this.#parts;
+    const { reports, quarantine, isReported, published, isPushed } = this.#parts;
     const known = new Map(note.settled);
     const isPublished = await published();
     // Asked when all these headers were at their end: what they wrote was written before.
@@ -183,7 +197,7 @@ export class Housekeeping {
         isPublished: isPublished(header),
         // What was confirmed once stays so: later revisions of its documents are not its own.
         isConfirmed: at !== undefined || arePushed || header.target !== 'local',
-        inQuarantine: false,
+        inQuarantine: quarantine.of(header).some(({ resolution }) => resolution === undefined),
       };
       if (!isSettled(header, standing)) continue;
       settled.set(header.id, { header, at: at ?? note.counted, followers: await this.#followersOf(header) });

@@ -3,7 +3,7 @@ import type { QuarantineEntry, QuarantineKind } from '../model/quarantine.js';
 import type { Clock } from '../model/environment.js';
 import { shownEntries } from './quarantined.js';
 import type { Queue } from './queue.js';
-import { quarantineDoc, storedVersion, type StoredQuarantine } from './stored.js';
+import { quarantineDoc, storedVersion, type Header, type StoredQuarantine } from './stored.js';
 
 /** A conflict as whoever finds it hands it over. */
 export interface NewQuarantineEntry extends Pick<
@@ -72,6 +72,20 @@ export class Quarantine {
     return this.#known.get(quarantineId);
   }
 
+  /** Those of a bulk operation: it holds the first version, or queues the second. */
+  of({ id, taken }: Pick<Header, 'id' | 'taken'>): readonly StoredQuarantine[] {
+    return [...this.#known.values()].filter((entry) => entry.bulkOperationId === id || entry._id === taken);
+  }
+
+  /** What is removed from the store, with the bulk operation that it belonged to. */
+  removed(ids: readonly string[]): void {
+    for (const id of ids) {
+      if (this.#known.get(id)?.resolution === undefined && this.#known.has(id)) this.#open--;
+      this.#known.delete(id);
+    }
+    if (ids.length > 0) this.#changed();
+  }
+
   /** Those that are open, or those that a person has decided on; oldest first. */
   list(resolved: boolean): Promise<readonly QuarantineEntry[]> {
     const chosen = [...this.#known.values()].filter(({ resolution }) => (resolution !== undefined) === resolved);
@@ -110,7 +124,11 @@ export class Quarantine {
   }
 
   async #read(): Promise<void> {
+    const known = [...this.#known.keys()];
     const stored = await this.#queue.readRange('u:', quarantineDoc);
+    // What was there before and is not found any more is removed.
+    const names = new Set(stored.map(({ _id }) => _id));
+    this.removed(known.filter((id) => !names.has(id)));
     const before = this.#known.size;
     const fresh = stored.filter(({ _id, _rev }) => this.#known.get(_id)?._rev !== _rev);
     for (const doc of fresh) this.#keep(doc);

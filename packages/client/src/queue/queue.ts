@@ -364,7 +364,10 @@ export class Queue {
 
   /** Headers that are removed from the store: they are shown no more. Their numbers stay used. */
   forget(sequences: readonly number[]): void {
-    for (const sequence of sequences) this.#headers.delete(sequence);
+    for (const sequence of sequences) {
+      this.#sequences.delete(this.#headers.get(sequence)?.id ?? '');
+      this.#headers.delete(sequence);
+    }
     if (sequences.length > 0) this.#order = undefined;
   }
 

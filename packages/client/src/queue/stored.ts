@@ -277,9 +277,10 @@ const remains = z.object({
   /** Its sequence number. */
   s: z.int(),
   id: z.string(),
-  payload: z.string(),
-  digest: z.optional(z.string()),
-  request: z.optional(z.string()),
+  /** Resolved conflicts of it. */
+  conflicts: z.array(z.string()),
+  /** Its own content, and that of these conflicts. */
+  contents: z.array(z.object({ payload: z.string(), digest: z.optional(z.string()), request: z.optional(z.string()) })),
 });
 export type Remains = z.infer<typeof remains>;
 
