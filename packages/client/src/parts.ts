@@ -18,6 +18,7 @@ import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
 import { Housekeeping } from './queue/housekeeping.js';
+import { Orphans } from './queue/orphans.js';
 import { Quarantine } from './queue/quarantine.js';
 import { QuarantineControl } from './queue/quarantine-control.js';
 import { Queue } from './queue/queue.js';
@@ -187,11 +188,12 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     failures,
     reports,
     quarantine,
+    orphans: new Orphans({ queue, quarantine, tabLock, closed, breathe }),
     breathe,
     rememberMs: (options.rememberDays ?? 30) * 86_400_000,
     isReported: (header) => options.results === undefined || reports.of(header).delivered === reports.truthOf(header),
     published: () => takenBy(queue, publishers),
-    isPushed: () => replication?.isPushed() ?? Promise.resolve(true),
+    isConfirmed: () => replication?.isConfirmed() ?? Promise.resolve(true),
     forgot: calls.forgot,
   });
 

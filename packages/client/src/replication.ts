@@ -133,7 +133,7 @@ export class Replication {
   }
 
   /** Whether the server has, or has refused for good, every revision that is stored here now. */
-  isPushed(): Promise<boolean> {
+  isConfirmed(): Promise<boolean> {
     return this.#push.isOver();
   }
 

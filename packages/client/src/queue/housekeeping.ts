@@ -5,6 +5,7 @@ import type { Scheduler } from '../retry/scheduler.js';
 import { beginWait } from '../retry/wait.js';
 import { countedBetween, isForgettable, isSettled } from './forgettable.js';
 import type { Failures } from './failures.js';
+import type { Orphans } from './orphans.js';
 import type { Quarantine } from './quarantine.js';
 import { removed, type Queue } from './queue.js';
 import { remainsOf, removeKeys, removeRemains } from './remains.js';
@@ -32,6 +33,7 @@ export interface HousekeepingParts {
   readonly failures: Failures;
   readonly reports: Reports;
   readonly quarantine: Quarantine;
+  readonly orphans: Orphans;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
   readonly rememberMs: number;
@@ -44,7 +46,7 @@ export interface HousekeepingParts {
   /** Whether all events of a bulk operation are taken, by what is stored now. */
   readonly published: () => Promise<(header: Header) => boolean>;
   /** Whether the server has, or has refused for good, what was written on local documents until now. */
-  readonly isPushed: () => Promise<boolean>;
+  readonly isConfirmed: () => Promise<boolean>;
   /** Bulk operations were removed: other tabs show them still. */
   readonly forgot: () => void;
 }
@@ -87,6 +89,7 @@ export class Housekeeping {
   /** Resolves when no look is under way. */
   async idle(): Promise<void> {
     await this.#looking;
+    await this.#parts.orphans.idle();
   }
 
   #failed(error: unknown): void {
@@ -120,6 +123,7 @@ export class Housekeeping {
       if (note === undefined) return;
       await breathe();
     }
+    note = { ...note, orphans: await this.#sweepOrphans(note) };
     const gone = new Set(due.map(({ _id }) => sequenceOf(_id)));
     await this.#write({ ...note, settled: note.settled.filter(([sequence]) => !gone.has(sequence)) });
   }
@@ -134,6 +138,15 @@ export class Housekeeping {
     if (stored === undefined)
       return { _id: housekeepingId, v: storedVersion, counted: 0, seenAt: wall, settled: [], removing: [] };
     return { ...stored, counted: stored.counted + countedBetween(wall - stored.seenAt, since), seenAt: wall };
+  }
+
+  /** Content of a tab that nothing has named for a day is removed, if the tab is gone. */
+  async #sweepOrphans({ orphans: known, counted }: StoredHousekeeping): Promise<StoredHousekeeping['orphans']> {
+    const { orphans } = this.#parts;
+    const since = new Map(known);
+    const tabs = [...(await orphans.tabs())].map((tab): [string, number] => [tab, since.get(tab) ?? counted]);
+    for (const [tab, at] of tabs) if (counted - at >= everyMs) orphans.sweepWhenGone(tab);
+    return tabs;
   }
 
   /** Undefined when another tab is at it. */
@@ -183,11 +196,11 @@ export class Housekeeping {
     headers: readonly Header[],
     note: StoredHousekeeping,
   ): Promise<ReadonlyMap<string, { header: Header; at: number; followers: readonly string[] }>> {
-    const { reports, quarantine, isReported, published, isPushed } = this.#parts;
+    const { reports, quarantine, isReported, published, isConfirmed } = this.#parts;
     const known = new Map(note.settled);
     const isPublished = await published();
     // Asked when all these headers were at their end: what they wrote was written before.
-    const arePushed = await isPushed();
+    const areConfirmed = await isConfirmed();
     const settled = new Map<string, { header: Header; at: number; followers: readonly string[] }>();
     for (const header of headers) {
       const at = known.get(sequenceOf(header._id));
@@ -196,7 +209,7 @@ export class Housekeeping {
         isReported: isReported(header),
         isPublished: isPublished(header),
         // What was confirmed once stays so: later revisions of its documents are not its own.
-        isConfirmed: at !== undefined || arePushed || header.target !== 'local',
+        isConfirmed: at !== undefined || areConfirmed || header.target !== 'local',
         inQuarantine: quarantine.of(header).some(({ resolution }) => resolution === undefined),
       };
       if (!isSettled(header, standing)) continue;

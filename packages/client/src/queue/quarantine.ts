@@ -77,6 +77,11 @@ export class Quarantine {
     return [...this.#known.values()].filter((entry) => entry.bulkOperationId === id || entry._id === taken);
   }
 
+  /** Whole bulk operations that are kept as second versions. */
+  contents(): readonly NonNullable<StoredQuarantine['content']>[] {
+    return [...this.#known.values()].flatMap(({ content }) => content ?? []);
+  }
+
   /** What is removed from the store, with the bulk operation that it belonged to. */
   removed(ids: readonly string[]): void {
     for (const id of ids) {

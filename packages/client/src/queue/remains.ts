@@ -77,7 +77,8 @@ export async function removeRemains(left: Remains, room: Room): Promise<readonly
   return gone;
 }
 
-function rootsOf({ payload, subjects, plan }: Content): Remains['contents'][number] {
+/** What names the whole content of a bulk operation. */
+export function rootsOf({ payload, subjects, plan }: Content): Remains['contents'][number] {
   return {
     payload,
     ...(subjects === null || Array.isArray(subjects) ? {} : { digest: subjects.digest }),
@@ -86,7 +87,7 @@ function rootsOf({ payload, subjects, plan }: Content): Remains['contents'][numb
 }
 
 /** The request of a plan; payloads and digests, whose names begin so (those too that a plan has declared). */
-function namesOf({ payload, digest, request }: Remains['contents'][number]): string[] {
+export function namesOf({ payload, digest, request }: Remains['contents'][number]): string[] {
   const declared = request?.replace(/^q:/, 'd:');
   return [
     payload,

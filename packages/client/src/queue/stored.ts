@@ -296,6 +296,8 @@ export const housekeepingDoc = z.object({
   /** Sequence number, and `counted` when it was found that nothing is left to do of it. */
   settled: z.array(z.tuple([z.int(), z.number()])),
   removing: z.array(remains),
+  /** Tabs with content that nothing names, and `counted` when that was found. */
+  orphans: z.optional(z.array(z.tuple([z.string(), z.number()]))),
 });
 export type StoredHousekeeping = z.infer<typeof housekeepingDoc>;
 
