@@ -337,6 +337,11 @@ describe('a plan', () => {
     ],
     ['an unknown action', [{ action: 'made-up', operations: [{ id: 'd1' }] }], /actions\.0\.action: .*made-up/],
     ['no list', 'nothing', /actions: must be a list/],
+    [
+      'one key twice',
+      [{ action: 'delete', operations: ['d1', 'd2'].map((id) => ({ id, key: 'k' })) }],
+      /operation 1, field key: .*another one/,
+    ],
   ])(
     'R5 S9 operations that could not be queued are the bug of the plan, which names them: %s',
     async (_, made, said) => {

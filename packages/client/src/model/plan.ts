@@ -31,7 +31,11 @@ export interface Plan<Request = unknown> {
   readonly name: string;
   /** Shape of the request: any Standard Schema. */
   readonly request: StandardSchemaV1<unknown, Request>;
-  /** Throws `RetryableError` for what may pass (R1); any other error is a bug of the plan and fails the bulk operation (R5). */
+  /**
+   * Throws `RetryableError` for what may pass (R1); any other error is a bug of the plan and fails the bulk operation (R5).
+   * A `key` that it gives an operation counts within its bulk operation: `<key of the bulk operation>:<key>`. No two may be
+   * the same.
+   */
   plan(request: Request, context: PlanContext): Promise<readonly ActionPart[]>;
   /**
    * The documents that its operations may change, asked when the request is queued. Without it the bulk operation waits

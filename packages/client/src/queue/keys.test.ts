@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { derivedFrom, eventIdOf, keyOf, storedKey } from './keys.js';
+import { derivedFrom, eventIdOf, keyOf, plannedKeys, storedKey } from './keys.js';
 
 const header = { key: 'bulk' };
 
@@ -19,6 +19,14 @@ describe('the key of a mutation', () => {
       keyOf({ key: 'bulk', derived: true }, {}, 3),
     ];
     expect(new Set(given.map((key) => eventIdOf('store', key))).size).toBe(given.length);
+  });
+
+  it('O1 keeps the keys that two runs of a plan give apart, and those of its retry', () => {
+    const given = [{ k: 'a', c: null }, { c: null }];
+    const keys = [header, { key: 'other' }, { key: 'bulk', derived: true }].flatMap((one) =>
+      plannedKeys(one, given).map((operation, index) => eventIdOf('store', keyOf(one, operation, index))),
+    );
+    expect(new Set([...keys, eventIdOf('store', keyOf(header, { k: 'bulk:a' }, 0))]).size).toBe(7);
   });
 
   it('O1 collides on no other device', () => {

@@ -2,8 +2,8 @@ import type { Header, StoredOperation } from './stored.js';
 
 /**
  * The idempotency key of a mutation (O1), and where it comes from: `o` the caller gave it for the operation, `b` it is the
- * bulk operation's with the index; a `~` behind it: a retry derived it from another one; `q` a person took it out of
- * quarantine. Two mutations never have both the same.
+ * bulk operation's with the index; `p` a plan gave it, within its bulk operation; a `~` behind it: a retry derived it from
+ * another one; `q` a person took it out of quarantine. Two mutations never have both the same.
  */
 export interface MutationKey {
   readonly key: string;
@@ -25,6 +25,17 @@ export function keyOf(
   }
   const origin = header.derived === true ? 'b~' : 'b';
   return { key: `${header.key}:${String(index)}`, origin: isTaken ? 'q' : origin };
+}
+
+/** The keys that a plan gave its operations count only within its bulk operation: planned anew, it gives them again. */
+export function plannedKeys(
+  header: Pick<Header, 'key' | 'derived' | 'taken'>,
+  operations: readonly StoredOperation[],
+): readonly StoredOperation[] {
+  const origin = header.taken === undefined ? (header.derived === true ? 'p~' : 'p') : 'pq';
+  return operations.map((operation) =>
+    operation.k === undefined ? operation : { ...operation, k: `${header.key}:${operation.k}`, o: origin },
+  );
 }
 
 /** What a second version is known by when a person takes it out of quarantine: `key~` and eight digits of its hash. */

@@ -4,6 +4,7 @@ import { InvalidRequestError } from '../model/errors.js';
 import type { AnyAction } from '../model/handler.js';
 import type { AnyPlan, DocumentReader } from '../model/plan.js';
 import type { Target } from '../model/states.js';
+import { plannedKeys } from '../queue/keys.js';
 import type { Queue } from '../queue/queue.js';
 import { checkActions, type CheckedRequest } from '../queue/request.js';
 import type { Header, PlanHeader } from '../queue/stored.js';
@@ -56,7 +57,8 @@ export class Planning {
   }
 
   /** Makes the operations durable. Answers with the header that names them, to be written under its revision. */
-  async store(header: PlanHeader, { parts, operations }: CheckedRequest): Promise<Header> {
+  async store(header: PlanHeader, { parts, operations: planned }: CheckedRequest): Promise<Header> {
+    const operations = plannedKeys(header, planned);
     const payload = this.#parts.newPayload();
     const subjects = await this.#parts.queue.writeContent(payload, operations);
     const total = operations.length;
@@ -90,10 +92,9 @@ export class Planning {
     const context = { db: readOnly(db), fetch: handlerFetch, signal: closed, attempt, now: clock.wall() };
     const run = async (): Promise<readonly ActionPart[]> => plan.plan(request, context);
     const actions = await untilAborted(run(), closed);
-    return {
-      actions,
-      checked: await checkActions(actions, known, readers.server !== undefined, breathe, undefined, true),
-    };
+    const checked = await checkActions(actions, known, readers.server !== undefined, breathe, undefined, true);
+    assertKeysDiffer(checked);
+    return { actions, checked };
   }
 
   /** A plan that said which documents it changes has let later ones pass on the others: it must not touch those (R17). */
@@ -108,6 +109,17 @@ export class Planning {
     const message = 'is not among the subjects that the plan has declared';
     throw new InvalidRequestError([{ index, field: 'id', message }]);
   }
+}
+
+/** Two mutations of one key would have one event (O1). */
+function assertKeysDiffer({ operations }: CheckedRequest): void {
+  const seen = new Set<string>();
+  operations.forEach(({ k }, index) => {
+    if (k === undefined) return;
+    if (seen.has(k))
+      throw new InvalidRequestError([{ index, field: 'key', message: 'is the key of another one, too' }]);
+    seen.add(k);
+  });
 }
 
 function readOnly(db: DocumentReader): DocumentReader {
