@@ -90,8 +90,10 @@ const checks: Checks = {
   applied_once: (expected, seen) => appliedOnce(expected, seen),
   never_done: (expected, { world }) =>
     expected.filter((key) => world.observation.shownDone.has(key)).map((key) => `never_done: ${key} was shown as done`),
+  quarantine: (expected, { world }) =>
+    differs('quarantine', once(expected), once(world.observation.quarantine.map(({ key }) => key))),
   enqueue_rejected: (expected, { world }) =>
-    differs('enqueue_rejected', [...expected].sort(), [...world.rejectedKeys].sort()).map((line) =>
+    differs('enqueue_rejected', once(expected), once(world.rejectedKeys)).map((line) =>
       [line, ...world.rejections].join('; '),
     ),
   same_rev_both_sides: async (expected, { world }) => {
@@ -130,6 +132,11 @@ const checks: Checks = {
   next_attempt_never_past: (expected, { world }) =>
     expected ? world.observation.pastAttempts.map((what) => `next_attempt_never_past: ${what}`) : [],
 };
+
+/** Keys in their order, each once: two operations may have one key. */
+function once(keys: readonly string[]): readonly string[] {
+  return [...new Set(keys)].sort();
+}
 
 function differs(field: string, expected: unknown, is: unknown): Wrong {
   if (isDeepStrictEqual(expected, is)) return [];

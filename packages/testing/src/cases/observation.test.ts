@@ -12,7 +12,7 @@ function shown(): {
   bulk(...all: Partial<BulkOperationStatus>[]): void;
   status(of: Partial<ClientStatus>): void;
 } {
-  const listeners: Record<string, Listener[]> = { bulkOperations$: [], status$: [], failures$: [] };
+  const listeners: Record<string, Listener[]> = { bulkOperations$: [], status$: [], failures$: [], quarantine$: [] };
   const subject = (name: string): object => ({ subscribe: (listener: Listener) => listeners[name]?.push(listener) });
   const tab = {
     alive: true,
@@ -20,6 +20,7 @@ function shown(): {
       bulkOperations$: subject('bulkOperations$'),
       status$: subject('status$'),
       failures$: subject('failures$'),
+      quarantine$: subject('quarantine$'),
     },
   };
   const tell = (name: string, value: unknown): void => listeners[name]?.forEach((listener) => listener(value));

@@ -1,4 +1,4 @@
-import type { BulkOperationStatus, ClientStatus, FailedOperation } from '@afield/client';
+import type { BulkOperationStatus, ClientStatus, FailedOperation, QuarantineEntry } from '@afield/client';
 import type { Tab } from './tab.js';
 
 /** An attempt began: when, in milliseconds on the harness's watch. */
@@ -20,6 +20,7 @@ export class Observation {
   bulkOperations: readonly BulkOperationStatus[] = [];
   status: ClientStatus | undefined;
   failures: readonly FailedOperation[] = [];
+  quarantine: readonly QuarantineEntry[] = [];
   endedAt: number | undefined;
 
   readonly #tabs: Tab[] = [];
@@ -50,6 +51,7 @@ export class Observation {
     tab.client.bulkOperations$.subscribe(ifFirst((all) => this.#seeBulkOperations(all)));
     tab.client.status$.subscribe(ifFirst((status) => this.#seeStatus(status)));
     tab.client.failures$.subscribe(ifFirst((failures) => (this.failures = failures)));
+    tab.client.quarantine$.subscribe(ifFirst((entries) => (this.quarantine = entries)));
     tab.client.bulkOperations$.subscribe((all) => this.#seeCursors(tab, all));
     tab.client.status$.subscribe(({ leader }) => void (leader ? this.#leaders.add(tab) : this.#leaders.delete(tab)));
   }

@@ -71,7 +71,15 @@ async function enqueue(world: World, operations: readonly Operation[]): Promise<
   const keys = operations.map((operation, index) => operation.key ?? `${key}:${String(index)}`);
   world.queued.set(key, keys);
   tab.client.enqueue({ target: world.given.target, key, actions: parts(operations) }).then(
-    () => world.moments.reach('after-enqueue', { tab }),
+    ({ duplicates }) => {
+      // What was queued before stands in the bulk operation of then.
+      const again = new Set(duplicates.map(({ index }) => index));
+      world.queued.set(
+        key,
+        keys.filter((_, index) => !again.has(index)),
+      );
+      world.moments.reach('after-enqueue', { tab });
+    },
     (error: unknown) => {
       world.rejectedKeys.push(...keys);
       world.rejections.push(String(error));
