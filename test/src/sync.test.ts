@@ -122,6 +122,22 @@ describe('documents, results and failures on the way to the server', () => {
     });
   });
 
+  it('O5 S1 a conflict whose second version a person drops reaches the server at once, with the end of its failure', async () => {
+    const client = open();
+    await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
+    const operations = [{ id: 'a', doc: { colour: 'blue' } }];
+    await client.enqueue({ target: 'local', actions: [{ action: 'create', operations }] });
+    await failures(client, 1);
+    await atServer(client);
+    const [entry] = await client.listQuarantined();
+    await client.resolveQuarantined(entry?.quarantineId ?? '', 'keep-first');
+    await failures(client, 0);
+    await atServer(client);
+    expect((await results()).find(({ type }) => type === 'afield-failures')).toMatchObject({
+      operations: [{ id: 'a', resolution: { how: 'discarded' } }],
+    });
+  });
+
   it('R19 S2 a document that the server refused is sent again as it is, and its failure ends when the server takes it', async () => {
     const client = open();
     await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);

@@ -218,7 +218,8 @@ class AfieldClient implements Client {
     return this.#answer(async () => {
       await this.#store.open();
       const receipt = await this.#parts.quarantineControl.resolve(quarantineId, decision);
-      if (receipt !== undefined) this.#decided();
+      // Also when nothing was queued: a failure may have ended with it, and its report is due.
+      this.#decided();
       return receipt;
     });
   }
