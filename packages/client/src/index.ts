@@ -32,6 +32,7 @@ export type {
   ClientStatus,
   FailedOperation,
   NotDoneOperation,
+  PublisherStatus,
   Resolution,
   Target,
   TransferStatus,
