@@ -4,9 +4,10 @@ import { DemoError } from './demo-error.js';
 export interface DatabaseNames {
   readonly app: string;
   readonly results: string;
+  readonly events: string;
 }
 
-export const usualNames: DatabaseNames = { app: 'afield-demo', results: 'afield-results' };
+export const usualNames: DatabaseNames = { app: 'afield-demo', results: 'afield-results', events: 'afield-events' };
 
 const designId = '_design/afield-demo';
 
@@ -18,7 +19,7 @@ const validate = `function (newDoc, oldDoc, userCtx) {
 
 /** Makes what is missing; what is there stays. Doing it twice, or after it was cut off, does no harm. */
 export async function createDatabases(couch: Couch, names: DatabaseNames): Promise<void> {
-  for (const name of [names.app, names.results]) {
+  for (const name of Object.values(names)) {
     const { status, body } = await ask(couch, 'PUT', name);
     if (status === 401 || status === 403) {
       throw new DemoError(`The CouchDB at ${couch.address} does not let this name and password make databases`);
@@ -33,5 +34,5 @@ export async function createDatabases(couch: Couch, names: DatabaseNames): Promi
 }
 
 export async function removeDatabases(couch: Couch, names: DatabaseNames): Promise<void> {
-  for (const name of [names.app, names.results]) await ask(couch, 'DELETE', name);
+  for (const name of Object.values(names)) await ask(couch, 'DELETE', name);
 }

@@ -12,7 +12,7 @@ export interface ServeOptions {
   readonly couchUrl?: string | undefined;
   /** Port of the page that is tried first. Default: a free one. */
   readonly port?: number;
-  /** Databases of their own, removed at the end. Default: `afield-demo` and `afield-results`, which stay. */
+  /** Databases of their own, removed at the end. Default: `afield-demo`, `afield-results` and `afield-events`, which stay. */
   readonly ownDatabases?: boolean;
 }
 
@@ -61,6 +61,7 @@ async function open(
     forgetOthers: options.couchUrl === undefined,
     server: `${proxy.url}/${names.app}`,
     results: `${proxy.url}/${names.results}`,
+    events: `${proxy.url}/${names.events}`,
     control: proxy.controlUrl,
     credentials: { username: couch.username, password: couch.password },
     sample: readdirSync(sampleFolder).filter((name) => name.endsWith('.csv')),
@@ -86,7 +87,7 @@ async function openCouch(couchUrl: string | undefined, closers: (() => Promise<u
 
 function namesOfTheirOwn(): DatabaseNames {
   const own = `afield-own-${randomBytes(6).toString('hex')}`;
-  return { app: own, results: `${own}-results` };
+  return { app: own, results: `${own}-results`, events: `${own}-events` };
 }
 
 /** The same server keeps the same store in the browser; an embedded one begins anew, and so does its store. */

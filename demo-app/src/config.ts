@@ -7,6 +7,8 @@ const DemoConfig = z.object({
   forgetOthers: z.boolean(),
   server: z.string(),
   results: z.string(),
+  /** The database that events are published to. */
+  events: z.string(),
   /** Where the fault proxy in front of the server takes orders. */
   control: z.string(),
   /** Development only: a real app asks the person. */

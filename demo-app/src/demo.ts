@@ -1,17 +1,28 @@
-import { createClient, type ActionPart, type Client, type EnqueueReceipt, type Target } from '@afield/client';
+import {
+  couchdbPublisher,
+  createClient,
+  type ActionPart,
+  type Client,
+  type Doc,
+  type DocumentEvent,
+  type EnqueueReceipt,
+  type Target,
+} from '@afield/client';
 import { setContact, setParent } from '@afield/contacts';
 import PouchDB from 'pouchdb-browser';
-import { BehaviorSubject } from 'rxjs';
+import { BehaviorSubject, type Observable } from 'rxjs';
 import { Catalogue, isPlace } from './catalogue.js';
 import type { DemoConfig } from './config.js';
 import type { SourceFile } from './csv/table.js';
 import { faultyAction, faultyOperations } from './faulty.js';
 import { forgetOtherStores } from './forget-stores.js';
 import { importFiles, type ImportProgress, type ImportSummary } from './import-documents.js';
+import { lastEvents } from './last-events.js';
 import { outageSwitch, type OutageSwitch } from './outage.js';
 import type { DemoApi } from './page-api.js';
 import { mustFail } from './must-fail.js';
 import { planMove } from './plan-move.js';
+import { phoneChange, practicePersons, secondRegistration } from './practice.js';
 
 export type ImportState =
   | { readonly state: 'none' }
@@ -21,6 +32,8 @@ export type ImportState =
 
 /** Everything of the demo that is not drawn. */
 export class Demo implements DemoApi {
+  /** The last ones, the newest first. */
+  readonly events$: Observable<readonly DocumentEvent[]>;
   readonly import$ = new BehaviorSubject<ImportState>({ state: 'none' });
 
   constructor(
@@ -28,7 +41,9 @@ export class Demo implements DemoApi {
     readonly client: Client,
     readonly catalogue: Catalogue,
     readonly outage: OutageSwitch,
-  ) {}
+  ) {
+    this.events$ = lastEvents(client);
+  }
 
   async importFiles(files: readonly SourceFile[]): Promise<ImportSummary> {
     this.import$.next({ state: 'running', done: 0, total: 0 });
@@ -79,6 +94,20 @@ export class Demo implements DemoApi {
     return this.client.enqueue({ target: 'local', actions: [{ action: 'set-parent', operations }] });
   }
 
+  /** Queues a change of the practice person's phone under this key: with the same phone it is a duplicate, else a conflict. */
+  async changePhone(key: string, phone: string): Promise<EnqueueReceipt> {
+    const [{ id }] = practicePersons(this.catalogue);
+    return this.client.enqueue({ target: 'local', actions: phoneChange(id, key, phone) });
+  }
+
+  /** Queues the creation of a record that is there already, with other content. */
+  async createAgain(): Promise<EnqueueReceipt> {
+    const [, { id }] = practicePersons(this.catalogue);
+    const doc = (await this.client.documents.get(id)) as Doc;
+    const time = new Date().toLocaleTimeString('en-GB');
+    return this.client.enqueue({ target: 'local', actions: secondRegistration(doc, `Registered again at ${time}`) });
+  }
+
   /** Queues changes that a fault of this app stops in the middle. */
   meetFault(): Promise<EnqueueReceipt> {
     return this.client.enqueue({
@@ -98,6 +127,7 @@ export async function openDemo(config: DemoConfig, parameters: URLSearchParams):
     actions: [setParent, setContact, faultyAction()],
     server: config.server,
     results: config.results,
+    publishers: [couchdbPublisher({ url: config.events })],
     auth: { credentials: () => Promise.resolve({ type: 'basic', ...config.credentials }) },
     pullEveryS: 15,
     batchSize,

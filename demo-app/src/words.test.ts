@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, TransferStatus } from '@afield/client';
-import { countdown, count, notDone, wordsOfClient, wordsOfFailure, wordsOfResolution } from './words.js';
+import {
+  countdown,
+  count,
+  notDone,
+  wordsOfClient,
+  wordsOfFailure,
+  wordsOfResolution,
+  wordsOfTransfer,
+} from './words.js';
 
 const idle: TransferStatus = {
   state: 'idle',
@@ -23,6 +31,9 @@ const quiet = {
   push: idle,
   pull: idle,
   results: idle,
+  publishers: {},
+  unpublished: 0,
+  quarantined: 0,
 } as unknown as ClientStatus;
 
 describe('words for people', () => {
@@ -53,6 +64,35 @@ describe('words for people', () => {
       text: 'At the server, but 1 change failed.',
       mood: 'waiting',
     });
+  });
+
+  it('O6 says when events are under way, and when they wait', () => {
+    const publisher = { ...idle, unpublished: 2 };
+    const status = { ...quiet, unpublished: 2, publishers: { couchdb: publisher } };
+    expect(wordsOfClient(status)).toEqual({
+      text: 'At the server, but 2 events are not published yet.',
+      mood: 'waiting',
+    });
+    const running = { ...status, publishers: { couchdb: { ...publisher, state: 'running' as const } } };
+    expect(wordsOfClient(running).text).toBe('Bringing events to the server');
+    const waiting = { ...status, publishers: { couchdb: { ...publisher, state: 'waiting-retry' as const } } };
+    expect(wordsOfClient(waiting).text).toBe('The server does not answer: changes are kept on this device');
+  });
+
+  it('O8 does not say that the server is down when an event waits for a record that it has refused', () => {
+    const lastError = { class: 'server' as const, code: 'unconfirmed' };
+    const publisher = { ...idle, state: 'waiting-retry' as const, lastError, unpublished: 1 };
+    expect(wordsOfTransfer(publisher).text).toBe('Waits until the server has the record');
+    const status = { ...quiet, failed: 1, unpublished: 1, publishers: { couchdb: publisher } };
+    expect(wordsOfClient(status).text).toBe('At the server, but 1 change failed.');
+  });
+
+  it('O4 says that a conflict waits for a person', () => {
+    const text = (change: Partial<ClientStatus>): string => wordsOfClient({ ...quiet, ...change }).text;
+    expect(text({ quarantined: 1 })).toBe('At the server, but 1 conflict waits for a decision.');
+    expect(text({ quarantined: 2, failed: 1, unpublished: 1 })).toBe(
+      'At the server, but 1 change failed and 2 conflicts wait for a decision.',
+    );
   });
 
   it('R19 says that something is paused, and does not call the whole paused', () => {

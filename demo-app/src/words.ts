@@ -15,7 +15,8 @@ export interface Words {
   readonly mood: Mood;
 }
 
-const states: Record<BulkOperationState, Words> = {
+/** What a person is told about each state of a bulk operation. */
+export const states: Record<BulkOperationState, Words> = {
   queued: { text: 'Waits for its turn', mood: 'waiting' },
   planning: { text: 'Works out what has to change', mood: 'busy' },
   running: { text: 'Working on it', mood: 'busy' },
@@ -42,6 +43,7 @@ export function wordsOfBulk(bulk: BulkOperationStatus, push: TransferStatus): Wo
 }
 
 export function wordsOfTransfer(transfer: TransferStatus): Words {
+  if (isUnconfirmed(transfer)) return { text: 'Waits until the server has the record', mood: 'waiting' };
   switch (transfer.state) {
     case 'off':
       return { text: 'Switched off', mood: 'waiting' };
@@ -57,25 +59,42 @@ export function wordsOfTransfer(transfer: TransferStatus): Words {
   }
 }
 
+/** Whether events wait for their records alone, and not for a server that is down: a record that it refuses, for one. */
+export function isUnconfirmed({ state, lastError }: TransferStatus): boolean {
+  return state === 'waiting-retry' && lastError?.code === 'unconfirmed';
+}
+
 /** @param isOutage whether the server is switched off: then nothing new gets there, however quiet it looks */
 export function wordsOfClient(status: ClientStatus, isOutage = false): Words {
   if (status.signInRequired) return states['waiting-auth'];
   if (!status.online) return { text: 'No network: changes are kept on this device', mood: 'waiting' };
   if (!status.leader) return { text: 'Another tab is doing the work', mood: 'busy' };
-  const transfers = [status.push, status.pull, status.results];
-  const waiting = transfers.find(({ state }) => state.startsWith('waiting'));
+  const publishers = Object.values(status.publishers);
+  const transfers = [status.push, status.pull, status.results, ...publishers];
+  const waiting = transfers.find((one) => one.state.startsWith('waiting') && !isUnconfirmed(one));
   if (waiting) return { text: 'The server does not answer: changes are kept on this device', mood: 'waiting' };
   if (status.state === 'paused') return { text: 'A part of the queue is paused', mood: 'waiting' };
   if (status.state !== 'idle') return states[status.state];
   if (status.push.state === 'running' || status.unreported > 0)
     return { text: 'Bringing changes to the server', mood: 'busy' };
+  if (publishers.some(({ state }) => state === 'running'))
+    return { text: 'Bringing events to the server', mood: 'busy' };
   const down = isOutage ? ' The server is down now.' : '';
-  if (status.failed > 0) {
-    const changes = count(status.failed, 'change', 'changes');
-    return { text: `At the server, but ${changes} failed.${down}`, mood: 'waiting' };
-  }
+  const open = openMatters(status);
+  if (open !== '') return { text: `At the server, but ${open}.${down}`, mood: 'waiting' };
   if (isOutage) return { text: `Everything is at the server.${down}`, mood: 'waiting' };
   return { text: 'Everything is at the server', mood: 'good' };
+}
+
+/** What waits for a person, or is left over; an event of a change that failed waits with it. */
+function openMatters({ failed, quarantined, unpublished }: ClientStatus): string {
+  const matters = [
+    ...(failed > 0 ? [`${count(failed, 'change', 'changes')} failed`] : []),
+    ...(quarantined > 0 ? [`${count(quarantined, 'conflict waits', 'conflicts wait')} for a decision`] : []),
+  ];
+  if (matters.length === 0 && unpublished > 0)
+    return `${count(unpublished, 'event is', 'events are')} not published yet`;
+  return matters.join(' and ');
 }
 
 const errorClasses: Record<ErrorSummary['class'], string> = {
@@ -141,7 +160,7 @@ const failureCodes: Readonly<Record<string, FailureWords>> = {
   },
   conflicting_content: {
     what: 'Another record has this name already',
-    next: 'Look at that record. If both are needed, create this one under another name.',
+    next: 'Compare the two under “Conflicts”, and choose one there. If both are needed, create this one under another name.',
   },
   crashed: {
     what: 'The app stopped again and again while it made this change',
@@ -192,6 +211,8 @@ export function notDone({ total, applied, alreadyApplied, failed, resolved }: Bu
 const actions: Readonly<Record<string, string>> = {
   'set-parent': 'Move',
   'set-contact': 'Update contacts',
+  create: 'Create',
+  update: 'Update',
   delete: 'Delete',
   'meet-a-fault': 'Practice with a fault',
 };

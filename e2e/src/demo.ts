@@ -1,5 +1,5 @@
 import { test as base, expect, type Locator, type Page } from '@playwright/test';
-import { askFor, serveDemo, type RunningDemo, type StoredDocument } from '@afield/demo-app/host';
+import { allDocuments, askFor, serveDemo, type RunningDemo, type StoredDocument } from '@afield/demo-app/host';
 
 /** The page, and the words of the story: what a person does and sees. */
 export class DemoPage {
@@ -24,7 +24,14 @@ export class DemoPage {
     await expect(this.page.getByRole('status')).toHaveText('Everything is at the server');
   }
 
-  async tab(name: 'Places' | 'Queue' | 'Failed' | 'Import'): Promise<void> {
+  /** The same page once more, in another tab of the same browser. */
+  async anotherTab(): Promise<DemoPage> {
+    const other = new DemoPage(await this.page.context().newPage(), this.demo);
+    await other.open();
+    return other;
+  }
+
+  async tab(name: 'Places' | 'Queue' | 'Failed' | 'Conflicts' | 'Events' | 'Import'): Promise<void> {
     await this.page.getByRole('navigation').getByRole('button', { name }).click();
   }
 
@@ -71,6 +78,32 @@ export class DemoPage {
 
   get failed(): Locator {
     return this.page.getByRole('region', { name: 'Failed' });
+  }
+
+  get conflicts(): Locator {
+    return this.page.getByRole('region', { name: 'Conflicts' });
+  }
+
+  get events(): Locator {
+    return this.page.getByRole('region', { name: 'Events' });
+  }
+
+  /** Queues the practice request under this key, and waits for the answer. */
+  async queueUnder(key: string, answer: string | RegExp): Promise<void> {
+    await this.tab('Conflicts');
+    await this.conflicts.getByRole('textbox', { name: 'Key' }).fill(key);
+    await this.conflicts.getByRole('button', { name: 'Queue this request' }).click();
+    await expect(this.answer).toHaveText(answer);
+  }
+
+  /** What the practice form says. */
+  get answer(): Locator {
+    return this.conflicts.locator('.answer .badge');
+  }
+
+  /** The events that the server has, asked past the proxy. */
+  async eventsOnServer(): Promise<readonly StoredDocument[]> {
+    return [...(await allDocuments(this.demo.couch, this.demo.names.events)).values()];
   }
 
   get push(): Locator {

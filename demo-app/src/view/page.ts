@@ -1,7 +1,9 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { count, wordsOfClient } from '../words.js';
+import { conflictsPanel } from './conflicts.js';
 import { editDialog } from './edit-dialog.js';
+import { eventsPanel } from './events.js';
 import { failuresPanel } from './failures.js';
 import { importPanel } from './import.js';
 import { moveDialog } from './move-dialog.js';
@@ -25,6 +27,8 @@ export function page(state: ViewState, actions: Actions): TemplateResult {
         ${tabButton('places', 'Places', undefined, state, actions)}
         ${tabButton('queue', 'Queue', state.status?.pending, state, actions)}
         ${tabButton('failures', 'Failed', state.failures.length, state, actions)}
+        ${tabButton('conflicts', 'Conflicts', state.conflicts.open.length, state, actions)}
+        ${tabButton('events', 'Events', state.status?.unpublished, state, actions)}
         ${tabButton('import', 'Import', undefined, state, actions)}
       </nav>
     </div>
@@ -45,6 +49,14 @@ export function page(state: ViewState, actions: Actions): TemplateResult {
             Failed ${state.failures.length > 0 ? html`<span class="tally">${state.failures.length}</span>` : nothing}
           </h2>
           ${failuresPanel(state, actions)}
+        </section>
+        <section class="conflicts-section" aria-label="Conflicts">
+          <h2>Conflicts</h2>
+          ${conflictsPanel(state, actions)}
+        </section>
+        <section class="events-section" aria-label="Events">
+          <h2>Events</h2>
+          ${eventsPanel(state)}
         </section>
         <section class="import-section" aria-label="Import">
           <h2>Import</h2>

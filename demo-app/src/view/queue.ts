@@ -1,29 +1,23 @@
-import type { BulkOperationStatus, ErrorSummary, TransferStatus } from '@afield/client';
+import type { BulkOperationStatus, TransferStatus } from '@afield/client';
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
-import { count, countdown, wordsOfAction, wordsOfBulk, wordsOfError, wordsOfTransfer, type Words } from '../words.js';
+import { count, wordsOfAction, wordsOfBulk } from '../words.js';
 import { bulkControls } from './bulk-controls.js';
 import type { Actions, ViewState } from './state.js';
+import { badge, errorNow, transferCard, waiting } from './transfer.js';
 
 export function syncPanel(state: ViewState): TemplateResult {
   const { status } = state;
   if (!status) return html`<p class="hint">Opening the queue …</p>`;
   return html`<dl class="transfers">
-    ${transfer('push', 'Changes to the server', status.push, state.now)}
-    ${transfer('pull', 'Changes from the server', status.pull, state.now)}
-    ${transfer('results', 'Results to the server', status.results, state.now)}
+    ${transferCard('push', 'Changes to the server', status.push, state.now, broughtOver(status.push))}
+    ${transferCard('pull', 'Changes from the server', status.pull, state.now, broughtOver(status.pull))}
+    ${transferCard('results', 'Results to the server', status.results, state.now, broughtOver(status.results))}
   </dl>`;
 }
 
-function transfer(name: string, title: string, transfer: TransferStatus, now: number): TemplateResult {
-  const words = wordsOfTransfer(transfer);
-  return html`<div class="card" data-transfer=${name} data-state=${transfer.state}>
-    <dt>${title}</dt>
-    <dd>
-      ${badge(words)} ${waiting(transfer.attempt, transfer.nextAttemptAt, errorNow(transfer), now)}
-      <p class="detail">${count(transfer.transferred, 'brought over so far', 'brought over so far')}</p>
-    </dd>
-  </div>`;
+function broughtOver({ transferred }: TransferStatus): string {
+  return count(transferred, 'brought over so far', 'brought over so far');
 }
 
 export function queuePanel(state: ViewState, actions: Actions): TemplateResult {
@@ -59,37 +53,4 @@ function bulkOperation(bulk: BulkOperationStatus, state: ViewState, actions: Act
     </p>
     ${bulkControls(bulk, title, state, actions)}
   </li>`;
-}
-
-/** The last error counts only while it is in the way: afterwards it would say the opposite of what is true. */
-function errorNow({
-  state,
-  lastError,
-}: {
-  state: string;
-  lastError: ErrorSummary | undefined;
-}): ErrorSummary | undefined {
-  return state.startsWith('waiting') || state === 'failed' ? lastError : undefined;
-}
-
-function badge(words: Words): TemplateResult {
-  return html`<span class="badge ${words.mood}">${words.text}</span>`;
-}
-
-function waiting(
-  attempt: number,
-  nextAttemptAt: number | undefined,
-  lastError: ErrorSummary | undefined,
-  now: number,
-): TemplateResult | typeof nothing {
-  if (nextAttemptAt === undefined && lastError === undefined) return nothing;
-  return html`<p class="waiting">
-    ${lastError === undefined ? nothing : html`<span class="error">${wordsOfError(lastError)}.</span>`}
-    ${attempt > 0 ? html`<span class="attempt">Tried ${count(attempt, 'time', 'times')}.</span>` : nothing}
-    ${
-      nextAttemptAt === undefined
-        ? nothing
-        : html`<span class="next">Next try <b>${countdown(nextAttemptAt, now)}</b></span>`
-    }
-  </p>`;
 }

@@ -4,6 +4,7 @@ import { combineLatest, fromEvent, interval, merge } from 'rxjs';
 import { auditTime, distinctUntilChanged, filter, switchMap } from 'rxjs/operators';
 import type { Demo } from '../demo.js';
 import { MoveError } from '../plan-move.js';
+import { Conflicts, noConflicts } from './conflicts-state.js';
 import { Decisions, nothingDecided } from './decisions.js';
 import { page } from './page.js';
 import type { Actions, MoveState, Tab, ViewState } from './state.js';
@@ -17,6 +18,7 @@ const failuresAtOnce = 50;
 /** Draws the whole page from one state; lit changes only what differs. */
 export class Screen implements Actions {
   readonly decide: Decisions;
+  readonly conflicts: Conflicts;
   #state: ViewState;
   #isDrawn = true;
   #outageReading = 0;
@@ -32,6 +34,8 @@ export class Screen implements Actions {
       status: undefined,
       bulkOperations: [],
       failures: [],
+      events: [],
+      conflicts: noConflicts,
       importState: { state: 'none' },
       outage: 'unknown',
       now: Date.now(),
@@ -45,6 +49,11 @@ export class Screen implements Actions {
       decisions: nothingDecided,
       notice: undefined,
     };
+    this.conflicts = new Conflicts(
+      demo,
+      () => this.#state.conflicts,
+      (change) => this.#change({ conflicts: { ...this.#state.conflicts, ...change } }),
+    );
     this.decide = new Decisions(
       demo.client,
       () => this.#state.decisions,
@@ -78,6 +87,11 @@ export class Screen implements Actions {
         next: (resolved) => this.#change({ decisions: { ...this.#state.decisions, resolved } }),
         error: (error: unknown) => this.#notice(error),
       });
+    this.#followConflicts();
+    this.demo.events$.pipe(auditTime(redrawEveryMs)).subscribe({
+      next: (events) => this.#change({ events }),
+      error: (error: unknown) => this.#notice(error),
+    });
     interval(1000)
       .pipe(filter(() => this.#isCountingDown()))
       .subscribe(() => this.#change({ now: Date.now() }));
@@ -201,6 +215,22 @@ export class Screen implements Actions {
     }
   }
 
+  /** What is in quarantine, and what was decided about it. */
+  #followConflicts(): void {
+    const { client } = this.demo;
+    client.quarantine$
+      .pipe(
+        switchMap(async (open) => {
+          const resolved = [...(await client.listQuarantined({ resolved: true }))];
+          return { open, resolved: resolved.sort((a, b) => (b.resolution?.at ?? 0) - (a.resolution?.at ?? 0)) };
+        }),
+      )
+      .subscribe({
+        next: (change) => this.#change({ conflicts: { ...this.#state.conflicts, ...change } }),
+        error: (error: unknown) => this.#notice(error),
+      });
+  }
+
   /** Another window, or a command, may turn the switch too. */
   #followOutage(): void {
     this.#readOutage();
@@ -234,7 +264,7 @@ export class Screen implements Actions {
 
   #isCountingDown(): boolean {
     const { status, bulkOperations } = this.#state;
-    const transfers = status ? [status.push, status.pull, status.results] : [];
+    const transfers = status ? [status.push, status.pull, status.results, ...Object.values(status.publishers)] : [];
     return [...transfers, ...bulkOperations].some(({ nextAttemptAt }) => nextAttemptAt !== undefined);
   }
 

@@ -1,9 +1,10 @@
-import type { BulkOperationStatus, ClientStatus, FailedOperation, Target } from '@afield/client';
+import type { BulkOperationStatus, ClientStatus, DocumentEvent, FailedOperation, Target } from '@afield/client';
 import type { Catalogue } from '../catalogue.js';
 import type { ImportState } from '../demo.js';
+import type { Conflicts, ConflictsState } from './conflicts-state.js';
 import type { Decisions, DecisionsState } from './decisions.js';
 
-export type Tab = 'places' | 'queue' | 'failures' | 'import';
+export type Tab = 'places' | 'queue' | 'failures' | 'conflicts' | 'events' | 'import';
 
 /** All that is drawn. */
 export interface ViewState {
@@ -11,6 +12,9 @@ export interface ViewState {
   readonly status: ClientStatus | undefined;
   readonly bulkOperations: readonly BulkOperationStatus[];
   readonly failures: readonly FailedOperation[];
+  /** The last ones, the newest first. */
+  readonly events: readonly DocumentEvent[];
+  readonly conflicts: ConflictsState;
   readonly importState: ImportState;
   readonly outage: boolean | 'unknown';
   readonly now: number;
@@ -41,6 +45,8 @@ export interface MoveState {
 export interface Actions {
   /** With bulk operations and failures. */
   readonly decide: Decisions;
+  /** With duplicates and what is in quarantine. */
+  readonly conflicts: Conflicts;
   selectTab(tab: Tab): void;
   toggleOpen(id: string): void;
   toggleChosen(id: string): void;
