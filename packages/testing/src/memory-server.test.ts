@@ -158,6 +158,18 @@ describe('a server in memory', () => {
     expect(memory.unknown).toEqual([]);
   });
 
+  // As CouchDB does; the embedded server takes such a write.
+  it('refuses a write that names the revision of a deletion', () => {
+    const records = new MemoryServer().create('records');
+    const rev = (doc: object): unknown => {
+      const [row] = records.write([{ _id: 'a', ...doc }]);
+      return row?.ok === true ? row.rev : row?.refusal.error;
+    };
+    const gone = rev({ _rev: rev({ n: 1 }), _deleted: true });
+    expect([rev({ _rev: gone, n: 2 }), rev({ _rev: gone, _deleted: true })]).toEqual(['conflict', 'conflict']);
+    expect(rev({ n: 2 })).toMatch(/^3-/);
+  });
+
   it('knows who signs in, and what it does not know', async () => {
     const seen: string[] = [];
     const memory = new MemoryServer({

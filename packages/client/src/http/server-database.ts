@@ -33,6 +33,7 @@ const diff: Frame = {
 
 /** A CouchDB database over HTTP, in requests of a bounded size, through our own judgement of every answer. */
 export class ServerDatabase implements DocumentStore {
+  readonly refusesDeletions = true;
   readonly #url: string;
   readonly #requests: Requests;
   readonly #forbidden: 'sign-in' | 'retry';

@@ -75,6 +75,11 @@ export interface RevisionRead {
 
 /** The few calls on documents that handlers and the runner need, the same for a local database and for a server. */
 export interface DocumentStore {
+  /**
+   * Whether a write that names the revision of a deletion is a conflict, as at CouchDB: what was deleted is created without
+   * naming one. Default: false, as in PouchDB.
+   */
+  readonly refusesDeletions?: boolean;
   /** One row for each id, in the order asked for. */
   read(ids: readonly string[]): Promise<readonly DocRow[]>;
   /** Writes on the revisions that the documents carry. Rows are matched by id, never by position. */

@@ -251,12 +251,10 @@ class DocumentAttempt {
       this.#fail(item.place, item.operation, failure, item.uncertain, found);
       return;
     }
-    const doc: Doc = found ?? { _id: item.id, ...(rev === undefined ? {} : { _rev: rev }) };
-    const next: Doc = {
-      ...called(this.#action, () => appliedTo(this.#action, doc, content)),
-      _id: item.id,
-      ...(rev === undefined ? {} : { _rev: rev }),
-    };
+    const isNamed = rev !== undefined && (found !== undefined || this.#store.refusesDeletions !== true);
+    const names = { _id: item.id, ...(isNamed ? { _rev: rev } : {}) };
+    const doc: Doc = found ?? names;
+    const next: Doc = { ...called(this.#action, () => appliedTo(this.#action, doc, content)), ...names };
     const wrong = documentFailure(next);
     if (wrong === undefined) this.#writes.set(item.id, { item, doc: next });
     else this.#fail(item.place, item.operation, wrong, item.uncertain);

@@ -33,13 +33,18 @@ export class MemoryDatabase {
   readonly #changed = new Map<string, number>();
   readonly #locals = new Map<string, string>();
   readonly #saltOf: (id: string) => string;
+  readonly #isPouch: boolean;
   #sequence = 0;
   #live = 0;
   /** Judges each write from now on. */
   validate: Validate | undefined;
 
-  /** `hashIds`: names of revisions depend on the id, as PouchDB's do and CouchDB's do not. */
+  /**
+   * `hashIds`: names of revisions depend on the id, as PouchDB's do and CouchDB's do not. CouchDB also refuses a write that
+   * names the revision of a deletion; PouchDB takes it.
+   */
   constructor(options: { readonly hashIds?: boolean } = {}) {
+    this.#isPouch = options.hashIds === true;
     this.#saltOf = options.hashIds === true ? (id) => id : () => '';
   }
 
@@ -136,6 +141,7 @@ export class MemoryDatabase {
     const { winner } = tree;
     const given = doc['_rev'];
     if (given === undefined ? winner?.deleted === false : !tree.isLeaf(String(given))) throw conflict;
+    if (given !== undefined && winner?.deleted === true && !this.#isPouch) throw conflict;
     const parent = given === undefined ? winner?.rev : String(given);
     this.#judge(id, doc, parent);
     const deleted = doc['_deleted'] === true;
