@@ -4,6 +4,7 @@ import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { RevisionRead, WriteRow } from '../model/pouch.js';
 import { classifyRow } from '../retry/classify.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
+import { lackedOf } from './lacked.js';
 import type { Refusals } from './refusals.js';
 import type { Errand } from './transfer.js';
 
@@ -139,7 +140,15 @@ async function deliverPart(
     if (row !== undefined && verdict?.kind === 'failed') final.push({ read, code: verdict.code, reason: row.reason });
     else keep(behind, read.id, read.doc._rev ?? '');
   }
-  for (const { id, doc } of await refusals.refused(final)) keep(behind, id, doc._rev ?? '');
+  const lacked = await lackedOf(
+    server,
+    final.map(({ read: { id, ancestors } }) => ({ id, revs: ancestors })),
+  );
+  const refusedNow = final.flatMap((one, at) => {
+    const revs = lacked[at] ?? [];
+    return revs.length === 0 ? [] : [{ ...one, lacked: revs }];
+  });
+  for (const { id, doc } of await refusals.refused(refusedNow)) keep(behind, id, doc._rev ?? '');
   return arrived.length;
 }
 

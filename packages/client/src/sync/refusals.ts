@@ -20,6 +20,8 @@ import { partAt } from '../queue/parts.js';
 
 export interface Refused {
   readonly read: RevisionRead;
+  /** Revisions of its history that the server lacks, this one first: earlier ones it may have taken before. */
+  readonly lacked: readonly string[];
   readonly code: string;
   readonly reason: string;
 }
@@ -56,8 +58,8 @@ export class Refusals {
     const { writers, open } = await this.#writersOf(headers, refused);
     const postponed: RevisionRead[] = [];
     const failures: StoredFailure[] = [];
-    for (const { read, code, reason } of refused) {
-      const found = writers.filter(({ rev }) => read.ancestors.includes(rev));
+    for (const { read, lacked, code, reason } of refused) {
+      const found = writers.filter(({ rev }) => lacked.includes(rev));
       // Who wrote the newest revision may be known when the batch that tries to write has its outcomes.
       if (open.has(read.id) && found.every(({ rev }) => rev !== read.doc._rev)) {
         postponed.push(read);
@@ -174,7 +176,7 @@ export class Refusals {
     headers: readonly Header[],
     refused: readonly Refused[],
   ): Promise<{ writers: readonly Writer[]; open: ReadonlySet<string> }> {
-    const wanted = new Set(refused.flatMap(({ read }) => read.ancestors));
+    const wanted = new Set(refused.flatMap(({ lacked }) => lacked));
     const writers: Writer[] = [];
     const open = new Set<string>();
     for (const header of headers) {
