@@ -17,9 +17,10 @@ describe('events of local documents wait until the server has the revision', () 
     bed = await PublicationBed.on(server);
   });
   afterEach(async () => {
-    expect(bed.early).toEqual([]);
-    expect(server.proxy.errors()).toEqual([]);
+    const errors = server.proxy.errors();
     await bed.dispose();
+    expect(errors).toEqual([]);
+    expect(bed.early).toEqual([]);
   });
 
   const keys = async (): Promise<string[]> => (await bed.stored()).map(({ key }) => key);
@@ -109,7 +110,7 @@ describe('events of local documents wait until the server has the revision', () 
     expect(bed.arrived).toEqual([]);
   });
 
-  it('O8 a device without network tells the server nothing early: changed, deleted, made anew, then all in order', async () => {
+  it('O3 O8 a device without network tells the server nothing early: changed, deleted, made anew, then all in order', async () => {
     bed.device.connectivity.set(false);
     const { client } = bed.open();
     await bed.until(bed.run(client, 'local', [creating('a', red), updating('a', { n: 1 }), deleting('a')], '1'));
@@ -121,11 +122,11 @@ describe('events of local documents wait until the server has the revision', () 
     const store = await client.storeId;
     const ids = ['1:0', '1:1', '1:2', '2:0'].map((key) => `${store}:b:${key}`);
     expect(bed.arrived).toEqual(ids);
-    expect((await bed.stored()).map(({ kind, previous }) => [kind, previous])).toEqual([
-      ['new', null],
-      ['updated', ids[0]],
-      ['deleted', ids[1]],
-      ['new', ids[2]],
+    expect((await bed.stored()).map(({ name, previous }) => [name, previous])).toEqual([
+      ['documents.new.person', null],
+      ['documents.updated.person', ids[0]],
+      ['documents.deleted.person', ids[1]],
+      ['documents.new.person', ids[2]],
     ]);
   });
 });

@@ -16,9 +16,10 @@ describe.each<Target>(['local', 'server'])('events on their way to the server, t
     bed = await PublicationBed.on(server);
   });
   afterEach(async () => {
-    expect(bed.early).toEqual([]);
-    expect(server.proxy.errors()).toEqual([]);
+    const errors = server.proxy.errors();
     await bed.dispose();
+    expect(errors).toEqual([]);
+    expect(bed.early).toEqual([]);
   });
 
   /** Each way in which one publication can fail: the first two change nothing, the last two lose the answer. */

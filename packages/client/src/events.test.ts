@@ -257,6 +257,26 @@ describe('events of mutations', () => {
     expect(place.events.map(({ key }) => key)).toEqual(['1:0', '1:1', '2:0']);
   });
 
+  it('O7 O8 an event that waits still holds back new events of its document after a restart', async () => {
+    const { client, kill } = bed.openMortal({ publishers: [place] });
+    await made(
+      client,
+      ['a', 'b'].map((_id) => ({ _id, colour: 'red' })),
+    );
+    place.refuses = ({ key }) => key === '1:1';
+    await client.enqueue(paint(['a', 'b'], 'blue', { key: '1' }));
+    await published(client, 1);
+    kill();
+    const again = open();
+    await published(again, 1);
+    await again.enqueue(paint(['b', 'a'], 'green', { key: '2' }));
+    await published(again, 2);
+    expect(place.events.map(({ key }) => key)).toEqual(['1:0', '2:1']);
+    place.refuses = () => false;
+    await published(again);
+    expect(place.events.map(({ key }) => key)).toEqual(['1:0', '2:1', '1:1', '2:0']);
+  });
+
   it('O6 an answer that is lost: the same event is sent again, with the same content', async () => {
     const client = open();
     await made(client, [{ _id: 'a', colour: 'red' }]);

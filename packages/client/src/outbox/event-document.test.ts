@@ -18,7 +18,7 @@ it('S7 what an event does not have by its type does not leave the device', () =>
   expect(eventJson(more)).toBe(eventJson(event));
 });
 
-it('O4 the same event is the same text, in whatever order its fields stand', () => {
+it('O6 the same event is the same text, in whatever order its fields stand', () => {
   const turned = Object.fromEntries(Object.entries(event).reverse()) as unknown as DocumentEvent;
   expect(eventJson(turned)).toBe(eventJson(event));
 });
