@@ -30,10 +30,10 @@ const noBlack = {
 };
 
 /**
- * When a process dies: the document is `written`; its outcome is durable too (`persisted`) and the event is about to be
+ * When a process dies: the document is `written`; its outcome is about to be stored (`unsaved`); it is (`persisted`) and the event is about to be
  * sent; the event is `stored` at the server; it was `answered`; that it is published is `marked`.
  */
-export type Moment = 'written' | 'persisted' | 'stored' | 'answered' | 'marked';
+export type Moment = 'written' | 'unsaved' | 'persisted' | 'stored' | 'answered' | 'marked';
 
 /** A process of the device, with a client. */
 export interface OpenedProcess {
@@ -109,6 +109,7 @@ export class PublicationBed {
       return new Promise<T>(() => undefined);
     };
     let isAnswered = false;
+    let isWritten = false;
     const request = `/${this.events.name}/_bulk_docs`;
     const isWrite = (path: string): boolean => path === `/${this.records.name}/_bulk_docs`;
     const opened = this.open({
@@ -117,14 +118,19 @@ export class PublicationBed {
         const answer = await send();
         if (path === request) isAnswered = true;
         if (path === request && moment === 'stored') return die();
+        if (target === 'server' && isWrite(path)) isWritten = true;
         if (target === 'server' && isWrite(path) && moment === 'written') return die();
         return answer;
       },
-      call: async ({ database, kind }, run) => {
+      call: async ({ database, kind, ids }, run) => {
         const isMark = isAnswered && kind === 'write' && database === 'clinic-afield-queue';
         if (isMark && moment === 'answered') return die();
+        const isOutcome =
+          kind === 'write' && database === 'clinic-afield-queue' && ids.some((id) => id.startsWith('b:'));
+        if (isWritten && isOutcome && moment === 'unsaved') return die();
         const answer = await run();
         if (isMark && moment === 'marked') return die();
+        if (target === 'local' && kind === 'write' && database === 'clinic') isWritten = true;
         if (target === 'local' && kind === 'write' && database === 'clinic' && moment === 'written') return die();
         return answer;
       },

@@ -1,5 +1,5 @@
 import type { ServerUnderTest } from '@afield/devserver';
-import type { Target } from '@afield/client';
+import { eventDocument, IdempotencyConflictError, type Target } from '@afield/client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { creating, deleting, PublicationBed, updating } from './publication-bed.js';
 
@@ -85,7 +85,7 @@ describe.each<Target>(['local', 'server'])('events on their way to the server, t
   });
 
   /** The moments between a write and the mark that its event is published. */
-  const moments = ['written', 'persisted', 'stored', 'answered', 'marked'] as const;
+  const moments = ['written', 'unsaved', 'persisted', 'stored', 'answered', 'marked'] as const;
 
   it.each(moments)(
     'O9 O7 O3 a crash when the mutation is %s leaves exactly one event after a restart',
@@ -94,11 +94,15 @@ describe.each<Target>(['local', 'server'])('events on their way to the server, t
       await bed.published(before);
       await bed.until(before.close());
       const { client, process, died } = bed.openDying(moment, target);
+      const heard: string[] = [];
+      client.events$.subscribe(({ key }) => heard.push(key));
       await bed.until(client.enqueue({ target, key: 'k', actions: [creating('a', person)] }));
       await bed.until(died);
       expect(process.alive).toBe(false);
       const [triedAt, arrived] = [bed.device.clock.wall(), bed.arrived.length];
-      expect(arrived).toBe(moment === 'written' || moment === 'persisted' ? 0 : 1);
+      expect(arrived).toBe(['written', 'unsaved', 'persisted'].includes(moment) ? 0 : 1);
+      // The page, too, hears of nothing that is not durable.
+      expect(heard).toEqual(moment === 'written' || moment === 'unsaved' ? [] : ['k:0']);
       await bed.device.clock.advance(3_600_000);
       const { client: again } = bed.open();
       await bed.published(again);
@@ -171,7 +175,7 @@ describe.each<Target>(['local', 'server'])('events on their way to the server, t
     }
   });
 
-  it('O9 O6 an event id that is there with other content is never taken for published, and holds up only its document', async () => {
+  it('O9 O6 an event id that is there with other content goes to quarantine, and is never taken for ours', async () => {
     const { client } = bed.open();
     await bed.published(client);
     const store = await client.storeId;
@@ -180,10 +184,54 @@ describe.each<Target>(['local', 'server'])('events on their way to the server, t
     const first = [{ action: 'create', operations: [{ id: 'a', key: 'mine', doc: person }] }, creating('b', person)];
     await bed.until(bed.run(client, target, first, '1'));
     await bed.until(bed.run(client, target, [updating('b', { n: 1 }), updating('a', { n: 1 })], '2'));
-    const shown = await bed.published(client, 2);
-    expect((await bed.stored()).map(({ key }) => key)).toEqual(['1:1', '2:0']);
-    expect(shown.publishers['couchdb']).toMatchObject({ unpublished: 2 });
+    await bed.published(client);
+    // What is there is not touched; both versions are kept for a person to decide.
+    expect((await bed.stored()).map(({ key }) => key)).toEqual(['1:1', '2:0', '2:1']);
     expect(await bed.eventDocument(foreign._id)).toMatchObject(foreign);
+    const [ours] = await client.listEvents({ limit: 1 });
+    if (ours === undefined) throw new Error('the event is not kept');
+    expect(await client.listQuarantined()).toMatchObject([
+      {
+        kind: 'event',
+        key: 'mine',
+        first: foreign,
+        second: { publisher: 'couchdb', event: eventDocument(ours) },
+        resolution: undefined,
+      },
+    ]);
+  });
+
+  it('O9 O4 a request that is delivered twice, also after a restart, is one bulk operation and one event', async () => {
+    const request = { target, key: 'k', actions: [creating('a', person)] };
+    const { client } = bed.open();
+    const first = await bed.until(client.enqueue(request));
+    const second = await bed.until(client.enqueue(request));
+    expect(second).toMatchObject({ bulkOperationId: first.bulkOperationId, duplicate: true });
+    await bed.published(client);
+    await bed.until(client.close());
+    const { client: again } = bed.open();
+    const third = await bed.until(again.enqueue(request));
+    expect(third).toMatchObject({ bulkOperationId: first.bulkOperationId, duplicate: true });
+    await bed.published(again);
+    expect((await bed.document('a'))?.['_rev']).toMatch(/^1-/);
+    expect(bed.arrived).toHaveLength(1);
+    expect(await again.listQuarantined()).toEqual([]);
+  });
+
+  it('O9 O4 O5 other content under a known key, and another document under a known id, are refused and kept', async () => {
+    const { client } = bed.open();
+    const other = { ...person, colour: 'blue' };
+    await bed.until(bed.run(client, target, [creating('a', person)], 'k'));
+    const refused = await bed.until(
+      client.enqueue({ target, key: 'k', actions: [creating('a', other)] }).catch((error: unknown) => error),
+    );
+    expect(refused).toBeInstanceOf(IdempotencyConflictError);
+    await bed.until(bed.run(client, target, [creating('a', other)], 'l'));
+    await bed.published(client);
+    expect(await client.listFailures()).toMatchObject([{ id: 'a', code: 'conflicting_content' }]);
+    expect((await client.listQuarantined()).map(({ kind }) => kind)).toEqual(['bulk-operation', 'create']);
+    expect(await bed.document('a')).toMatchObject(person);
+    expect((await bed.stored()).map(({ key }) => key)).toEqual(['k:0']);
   });
 
   it('O9 O6 two clients of one store publish the same event: both are told that it is there, and it is there once', async () => {

@@ -171,6 +171,10 @@ describe('events of mutations', () => {
       ['2:2', `${store}:b:1:0`],
       ['3:0', `${store}:b:2:2`],
     ]);
+    await made(client, [{ _id: 'c', colour: 'red' }]);
+    await client.enqueue(paint(['c'], 'white', { key: '4' }));
+    await bed.until(() => place.stored.size === 4);
+    expect(place.events[3]).toMatchObject({ key: '4:0', previous: null });
   });
 
   it('O8 never sends two events of one document in one publication', async () => {
