@@ -3,10 +3,12 @@ import { fileURLToPath } from 'node:url';
 import {
   createClient,
   defineDocumentAction,
+  RetryableError,
   type Client,
   type ClientOptions,
   type ClientStatus,
   type FailedOperation,
+  type Publisher,
 } from '@afield/client';
 import { serverUnderTest, temporaryDatabases, type ServerUnderTest, type TemporaryDatabases } from '@afield/devserver';
 import { MemoryPouch } from '@afield/testing';
@@ -314,6 +316,45 @@ describe('documents, results and failures on the way to the server', () => {
     client.signedIn();
     await atServer(client);
     expect(await ask(`${urls.records}/a`)).toMatchObject({ colour: 'blue' });
+  });
+
+  it('O8 S2 a document that stays behind at the push holds back its own event, and no other', async () => {
+    let isStuck = true;
+    /** The server of a document that it cannot write now: the others are written. */
+    const stuck: typeof fetch = async (input, init) => {
+      const isWrite = (input instanceof Request ? input.url : String(input)).endsWith('/_bulk_docs');
+      const body = isWrite && isStuck && typeof init?.body === 'string' ? init.body : undefined;
+      const { docs, ...rest } = JSON.parse(body ?? '{}') as { docs?: { _id: string }[] };
+      if (docs?.some(({ _id }) => _id === 'd000') !== true) return fetch(input, init);
+      const others = docs.filter(({ _id }) => _id !== 'd000');
+      await (await fetch(input, { ...init, body: JSON.stringify({ ...rest, docs: others }) })).text();
+      const row = { id: 'd000', error: 'internal_server_error', reason: 'made up' };
+      return new Response(JSON.stringify([row]), { status: 201, headers: { 'content-type': 'application/json' } });
+    };
+    const taken: string[] = [];
+    let isOpen = false;
+    const place: Publisher = {
+      name: 'place',
+      needs: 'nothing',
+      publish: (events) => {
+        if (!isOpen) return Promise.reject(new RetryableError('down', { class: 'server', code: 'x' }));
+        taken.push(...events.map(({ documentId }) => documentId));
+        return Promise.resolve({ accepted: events.map(({ id }) => id) });
+      },
+    };
+    const client = open({ environment: { fetch: stuck }, publishers: [place], ramp: () => 600_000 });
+    const ids = Array.from({ length: 250 }, (_, at) => `d${String(at).padStart(3, '0')}`);
+    await client.documents.bulkDocs(ids.map((_id) => ({ _id, colour: 'red' })));
+    await paint(client, ids, 'blue');
+    await status(client, ({ push, pending }) => pending === 0 && push.nextAttemptAt !== undefined);
+    isOpen = true;
+    client.syncNow();
+    await status(client, ({ unpublished }) => unpublished === 1);
+    expect(taken.sort()).toEqual(ids.slice(1));
+    isStuck = false;
+    client.syncNow();
+    await status(client, ({ unpublished }) => unpublished === 0);
+    expect(taken.at(-1)).toBe('d000');
   });
 
   it('close leaves nothing behind: a process that has closed its client ends by itself', async () => {
