@@ -53,6 +53,8 @@ describe.each<Target>(['local', 'server'])('events on their way to the server, t
       { id: `${store}:b:k:0`, name: 'documents.new.person', documentId: 'a', changed: true, previous: null },
     ]);
     expect(bed.arrived).toEqual(Array.from({ length: 3 }, () => `${store}:b:k:0`));
+    // What is found there is ours, and no conflict.
+    expect(await client.listQuarantined()).toEqual([]);
   });
 
   it('O9 O6 a publication that is forced to fail after an update is made good, and stored once', async () => {
@@ -260,6 +262,7 @@ describe.each<Target>(['local', 'server'])('events on their way to the server, t
     expect(bed.arrived).toEqual([id, id]);
     expect((await bed.stored()).map((event) => event.id)).toEqual([id]);
     expect((await bed.eventDocument(id))['_rev']).toMatch(/^1-/);
+    expect(await two.client.listQuarantined()).toEqual([]);
   });
 });
 

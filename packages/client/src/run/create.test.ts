@@ -179,7 +179,7 @@ describe('an attempt at documents that are not there', () => {
       () => put({ _id: 'a', _deleted: true }).then(() => put({ _id: 'a', type: 'x' })),
     ],
     ['did nothing', () => Promise.resolve()],
-  ])('R3 an answer that got lost, and someone %s: applied', async (_what, then) => {
+  ])('R3 O5 an answer that got lost, and someone %s: applied', async (_what, then) => {
     for (const before of ['never there', 'deleted', 'replaced'] as const) {
       if (before !== 'never there') await put({ _id: 'a', type: 'before' });
       if (before === 'deleted') await put({ _id: 'a', _deleted: true });

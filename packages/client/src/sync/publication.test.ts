@@ -64,10 +64,10 @@ describe('the publication of events to one place', () => {
     place.answer = ([event]) => ({ accepted: [], conflicts: [{ id: event?.id ?? '', stored: 'other' }] });
     let isFull = true;
     const kept: unknown[] = [];
-    const quarantine: PublicationParts['quarantine'] = (conflicts) => {
+    const quarantine: PublicationParts['quarantine'] = async (conflicts) => {
+      await breathe();
       if (isFull) down();
       kept.push(...conflicts.map(({ event, stored }) => [nameOf(event), stored]));
-      return Promise.resolve();
     };
     const publication = publicationOf(bed.tab, place, { quarantine });
     await published(publication);
