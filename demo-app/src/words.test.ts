@@ -7,7 +7,7 @@ import {
   wordsOfClient,
   wordsOfFailure,
   wordsOfResolution,
-  wordsOfTransfer,
+  wordsOfPublisher,
 } from './words.js';
 
 const idle: TransferStatus = {
@@ -82,9 +82,16 @@ describe('words for people', () => {
   it('O8 does not say that the server is down when an event waits for a record that it has refused', () => {
     const lastError = { class: 'server' as const, code: 'unconfirmed' };
     const publisher = { ...idle, state: 'waiting-retry' as const, lastError, unpublished: 1 };
-    expect(wordsOfTransfer(publisher).text).toBe('Waits until the server has the record');
+    expect(wordsOfPublisher(publisher).text).toBe('Waits until the server has the record');
     const status = { ...quiet, failed: 1, unpublished: 1, publishers: { couchdb: publisher } };
     expect(wordsOfClient(status).text).toBe('At the server, but 1 change failed.');
+  });
+
+  it('O8 does not call events up to date while they wait for their records', () => {
+    const publisher = { ...idle, unpublished: 1 };
+    expect(wordsOfPublisher(publisher)).toEqual({ text: 'Waits until the server has the record', mood: 'waiting' });
+    expect(wordsOfPublisher({ ...publisher, unpublished: 0 }).text).toBe('Up to date');
+    expect(wordsOfPublisher({ ...publisher, state: 'waiting-network' }).text).toContain('No network');
   });
 
   it('O4 says that a conflict waits for a person', () => {

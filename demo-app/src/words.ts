@@ -4,6 +4,7 @@ import type {
   ClientStatus,
   ErrorSummary,
   FailedOperation,
+  PublisherStatus,
   TransferStatus,
 } from '@afield/client';
 
@@ -43,7 +44,6 @@ export function wordsOfBulk(bulk: BulkOperationStatus, push: TransferStatus): Wo
 }
 
 export function wordsOfTransfer(transfer: TransferStatus): Words {
-  if (isUnconfirmed(transfer)) return { text: 'Waits until the server has the record', mood: 'waiting' };
   switch (transfer.state) {
     case 'off':
       return { text: 'Switched off', mood: 'waiting' };
@@ -59,8 +59,20 @@ export function wordsOfTransfer(transfer: TransferStatus): Words {
   }
 }
 
+/** An event goes to the server only after its record: it may wait for that alone, while nothing is wrong with the events. */
+export function wordsOfPublisher(publisher: PublisherStatus): Words {
+  return waitsForRecords(publisher)
+    ? { text: 'Waits until the server has the record', mood: 'waiting' }
+    : wordsOfTransfer(publisher);
+}
+
+/** Whether what is not published waits for its record: on the way, or refused by the server. */
+export function waitsForRecords(publisher: PublisherStatus): boolean {
+  return isUnconfirmed(publisher) || (publisher.state === 'idle' && publisher.unpublished > 0);
+}
+
 /** Whether events wait for their records alone, and not for a server that is down: a record that it refuses, for one. */
-export function isUnconfirmed({ state, lastError }: TransferStatus): boolean {
+function isUnconfirmed({ state, lastError }: TransferStatus): boolean {
   return state === 'waiting-retry' && lastError?.code === 'unconfirmed';
 }
 

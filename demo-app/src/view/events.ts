@@ -1,8 +1,8 @@
-import type { DocumentEvent, PublisherStatus } from '@afield/client';
+import type { ClientStatus, DocumentEvent, PublisherStatus, TransferStatus } from '@afield/client';
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
 import { mostEvents } from '../last-events.js';
-import { count } from '../words.js';
+import { count, waitsForRecords, wordsOfPublisher } from '../words.js';
 import { nameOf } from './record-name.js';
 import type { ViewState } from './state.js';
 import { transferCard } from './transfer.js';
@@ -12,7 +12,7 @@ export function eventsPanel(state: ViewState): TemplateResult {
   return html`<p class="hint">
       Each change of a record has one event. All tabs are told at once; the server gets it when it has the record.
     </p>
-    ${status === undefined ? html`<p class="hint">Opening the queue …</p>` : publishers(state, status.publishers, status.leader)}
+    ${status === undefined ? html`<p class="hint">Opening the queue …</p>` : publishers(status, state.now)}
     <h3 class="last">The last events</h3>
     ${
       events.length === 0
@@ -28,16 +28,26 @@ export function eventsPanel(state: ViewState): TemplateResult {
     }`;
 }
 
-function publishers(
-  state: ViewState,
-  all: Readonly<Record<string, PublisherStatus>>,
-  isLeader: boolean,
-): TemplateResult {
-  if (!isLeader)
+function publishers(status: ClientStatus, now: number): TemplateResult {
+  if (!status.leader)
     return html`<p class="card detail other-tab">Another tab publishes the events. It shows how far it is.</p>`;
   return html`<dl class="transfers">
-    ${Object.entries(all).map(([name, one]) => transferCard(`publisher-${name}`, 'Events to the server', one, state.now, amounts(one)))}
+    ${Object.entries(status.publishers).map(([name, one]) => publisher(name, one, status.push, now))}
   </dl>`;
+}
+
+function publisher(name: string, one: PublisherStatus, push: TransferStatus, now: number): TemplateResult {
+  const card = { name: `publisher-${name}`, title: 'Events to the server', state: one.state };
+  return transferCard(
+    { ...card, words: wordsOfPublisher(one), awaited: awaitedBy(one, push), amounts: amounts(one) },
+    now,
+  );
+}
+
+/** An event that waits for its record is tried when the record has got there: then the next try is the push's. */
+function awaitedBy(one: PublisherStatus, push: TransferStatus): TransferStatus {
+  if (!waitsForRecords(one)) return one;
+  return push.state === 'idle' ? { ...one, lastError: undefined } : push;
 }
 
 function amounts({ unpublished, transferred }: PublisherStatus): string {

@@ -1,7 +1,7 @@
 import type { BulkOperationStatus, TransferStatus } from '@afield/client';
 import { html, nothing, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
-import { count, wordsOfAction, wordsOfBulk } from '../words.js';
+import { count, wordsOfAction, wordsOfBulk, wordsOfTransfer } from '../words.js';
 import { bulkControls } from './bulk-controls.js';
 import type { Actions, ViewState } from './state.js';
 import { badge, errorNow, transferCard, waiting } from './transfer.js';
@@ -10,14 +10,16 @@ export function syncPanel(state: ViewState): TemplateResult {
   const { status } = state;
   if (!status) return html`<p class="hint">Opening the queue …</p>`;
   return html`<dl class="transfers">
-    ${transferCard('push', 'Changes to the server', status.push, state.now, broughtOver(status.push))}
-    ${transferCard('pull', 'Changes from the server', status.pull, state.now, broughtOver(status.pull))}
-    ${transferCard('results', 'Results to the server', status.results, state.now, broughtOver(status.results))}
+    ${transfer('push', 'Changes to the server', status.push, state.now)}
+    ${transfer('pull', 'Changes from the server', status.pull, state.now)}
+    ${transfer('results', 'Results to the server', status.results, state.now)}
   </dl>`;
 }
 
-function broughtOver({ transferred }: TransferStatus): string {
-  return count(transferred, 'brought over so far', 'brought over so far');
+function transfer(name: string, title: string, one: TransferStatus, now: number): TemplateResult {
+  const amounts = count(one.transferred, 'brought over so far', 'brought over so far');
+  const words = wordsOfTransfer(one);
+  return transferCard({ name, title, state: one.state, words, awaited: one, amounts }, now);
 }
 
 export function queuePanel(state: ViewState, actions: Actions): TemplateResult {

@@ -1,21 +1,28 @@
 import type { ErrorSummary, TransferStatus } from '@afield/client';
 import { html, nothing, type TemplateResult } from 'lit';
-import { count, countdown, isUnconfirmed, wordsOfError, wordsOfTransfer, type Words } from '../words.js';
+import { count, countdown, wordsOfError, type Words } from '../words.js';
 
-/** How one kind of traffic with the server is going. @param name for tests @param amounts what is counted, in words */
+/** How one kind of traffic with the server is going. */
+export interface TransferCard {
+  /** For tests. */
+  readonly name: string;
+  readonly title: string;
+  readonly state: string;
+  readonly words: Words;
+  /** What is tried again: the traffic itself, or what it waits for. */
+  readonly awaited: TransferStatus;
+  /** What is counted, in words. */
+  readonly amounts: string;
+}
+
 export function transferCard(
-  name: string,
-  title: string,
-  transfer: TransferStatus,
+  { name, title, state, words, awaited, amounts }: TransferCard,
   now: number,
-  amounts: string,
 ): TemplateResult {
-  const words = wordsOfTransfer(transfer);
-  return html`<div class="card" data-transfer=${name} data-state=${transfer.state}>
+  return html`<div class="card" data-transfer=${name} data-state=${state}>
     <dt>${title}</dt>
     <dd>
-      ${badge(words)}
-      ${waiting(transfer.attempt, transfer.nextAttemptAt, isUnconfirmed(transfer) ? undefined : errorNow(transfer), now)}
+      ${badge(words)} ${waiting(awaited.attempt, awaited.nextAttemptAt, errorNow(awaited), now)}
       <p class="detail">${amounts}</p>
     </dd>
   </div>`;
