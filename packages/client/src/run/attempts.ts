@@ -1,13 +1,6 @@
 import { endStates } from '../model/states.js';
 import type { HandlerContext } from '../model/handler.js';
-import {
-  isUnplanned,
-  sequenceOf,
-  type BatchRecord,
-  type Header,
-  type PlanHeader,
-  type RowState,
-} from '../queue/stored.js';
+import { isUnplanned, sequenceOf, type Header, type PlanHeader, type RowState } from '../queue/stored.js';
 import { classifyError } from '../retry/classify.js';
 import type { LoadedBatch } from './batches.js';
 import { runDocuments, type AttemptResult } from './documents.js';
@@ -44,7 +37,10 @@ export class Attempts {
     while (current !== undefined) current = await this.#attempt(current);
   }
 
-  /** Counts the attempt before it starts, and takes the bulk operation over: the batch's record is rewritten too. */
+  /**
+   * Counts the attempt before it starts. Whoever takes the bulk operation over writes the header first and the batch's
+   * record after it: a record that is newer than its header would let a cursor pass outcomes that are not stored.
+   */
   async #begin(header: Header): Promise<Header | undefined> {
     const { queue, retries, quarantineControl, lease, batches, bookkeeping } = this.#parts;
     const sequence = sequenceOf(header._id);
@@ -52,12 +48,12 @@ export class Attempts {
     if (header.taken !== undefined) await quarantineControl.settle(header);
     const state = isUnplanned(header) ? 'planning' : 'running';
     const next: Header = { ...counted(header), state, wait: null, lease };
-    const known = header.lease === lease ? undefined : await queue.record(sequence, header.cursor);
-    const records: BatchRecord[] = known === undefined ? [] : [{ ...known.record, lease }];
-    const { revs, conflicts } = await queue.write([next, ...records]);
+    const { revs, conflicts } = await queue.write([next]);
     if (conflicts.size > 0) return this.#lost(header);
     batches.forget(sequence);
-    return bookkeeping.keep(next, revs);
+    const kept = bookkeeping.keep(next, revs);
+    if (header.lease !== lease) await batches.takeOver(sequence, header.cursor);
+    return kept;
   }
 
   /** One attempt at a plan. Whoever changed the header meanwhile has the word: nothing of the attempt remains then. */

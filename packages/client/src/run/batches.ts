@@ -48,6 +48,18 @@ export class Batches {
     return { ...base, lease: this.#parts.lease, at: this.#parts.clock.wall(), rows: JSON.stringify(rows) };
   }
 
+  /** Rewrites the record of a batch in the name of this run, if there is one: what a late runner says of it is refused. */
+  async takeOver(sequence: number, from: number): Promise<void> {
+    const { queue, lease } = this.#parts;
+    for (;;) {
+      const known = await queue.record(sequence, from);
+      if (known === undefined) return;
+      const record: BatchRecord = { ...known.record, lease };
+      const { conflicts } = await queue.write([record]);
+      if (conflicts.size === 0) return;
+    }
+  }
+
   /** Throws `LeaseLostError` when another runner has written the record meanwhile. */
   async save(sequence: number, loaded: LoadedBatch, rows: readonly RowState[]): Promise<void> {
     const record = this.recordOf(sequence, loaded, rows);
