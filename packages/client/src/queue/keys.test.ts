@@ -29,6 +29,30 @@ describe('the key of a mutation', () => {
     expect(new Set([...keys, eventIdOf('store', keyOf(header, { k: 'bulk:a' }, 0))]).size).toBe(7);
   });
 
+  it('O1 R19 gives two mutations two events, also where a given key looks like a derived one', () => {
+    const retriedOf = (key: ReturnType<typeof keyOf>): ReturnType<typeof keyOf>[] => {
+      const once = derivedFrom(key);
+      return [key, once, derivedFrom(once)];
+    };
+    const planned = (key: string, k: string, derived: boolean): ReturnType<typeof keyOf> => {
+      const one = { key, ...(derived ? { derived } : {}) };
+      return keyOf(one, plannedKeys(one, [{ k, c: null }])[0], 0);
+    };
+    const given = [
+      ...['mine', 'mine~1', 'mine~2', 'mine~1~1'].flatMap((k) => retriedOf(keyOf(header, { k }, 0))),
+      ...['bulk', 'bulk:0', 'bulk~1'].flatMap((key) => retriedOf(keyOf({ key }, {}, 0))),
+      ...retriedOf(keyOf({ key: 'bulk~1', derived: true }, {}, 0)),
+      ...[false, true].flatMap((derived) => [
+        ...retriedOf(planned('a:b', 'c', derived)),
+        ...retriedOf(planned('a', 'b:c', derived)),
+        ...retriedOf(planned('a', 'b%3Ac', derived)),
+        ...retriedOf(planned('a', 'c', derived)),
+        ...retriedOf(planned('a', 'c~1', derived)),
+      ]),
+    ];
+    expect(new Set(given.map((key) => eventIdOf('store', key))).size).toBe(given.length);
+  });
+
   it('O1 collides on no other device', () => {
     const key = keyOf(header, { k: 'mine' }, 0);
     expect(eventIdOf('one', key)).not.toBe(eventIdOf('other', key));

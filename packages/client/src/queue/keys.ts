@@ -2,8 +2,9 @@ import type { Header, StoredOperation } from './stored.js';
 
 /**
  * The idempotency key of a mutation (O1), and where it comes from: `o` the caller gave it for the operation, `b` it is the
- * bulk operation's with the index; `p` a plan gave it, within its bulk operation; a `~` behind it: a retry derived it from
- * another one; `q` a person took it out of quarantine. Two mutations never have both the same.
+ * bulk operation's with the index; `p` a plan gave it, within its bulk operation; `r` before these: that bulk operation has
+ * a derived key; a `~` behind it: a retry derived it from another one; `q` a person took it out of quarantine. Two
+ * mutations never have both the same.
  */
 export interface MutationKey {
   readonly key: string;
@@ -23,18 +24,23 @@ export function keyOf(
     if (isTaken && o === undefined) return { key: `${k}${header.key.slice(header.key.lastIndexOf('~'))}`, origin: 'q' };
     return { key: k, origin: o ?? 'o' };
   }
-  const origin = header.derived === true ? 'b~' : 'b';
+  const origin = header.derived === true ? 'rb' : 'b';
   return { key: `${header.key}:${String(index)}`, origin: isTaken ? 'q' : origin };
 }
 
-/** The keys that a plan gave its operations count only within its bulk operation: planned anew, it gives them again. */
+/**
+ * The keys that a plan gave its operations count only within its bulk operation: planned anew, it gives them again. The last
+ * `:` is ours, so that no other key of a bulk operation with another of its plan makes the same.
+ */
 export function plannedKeys(
   header: Pick<Header, 'key' | 'derived' | 'taken'>,
   operations: readonly StoredOperation[],
 ): readonly StoredOperation[] {
-  const origin = header.taken === undefined ? (header.derived === true ? 'p~' : 'p') : 'pq';
+  const origin = header.taken === undefined ? (header.derived === true ? 'rp' : 'p') : 'pq';
   return operations.map((operation) =>
-    operation.k === undefined ? operation : { ...operation, k: `${header.key}:${operation.k}`, o: origin },
+    operation.k === undefined
+      ? operation
+      : { ...operation, k: `${header.key}:${operation.k.replace(/[%:]/g, encodeURIComponent)}`, o: origin },
   );
 }
 
@@ -60,12 +66,13 @@ export function eventIdNamed(storeId: string, name: string): string {
 
 /** What a retry of this mutation is known by (R19). */
 export function derivedFrom({ key, origin }: MutationKey): MutationKey {
-  return { key: derivedKey(key), origin: origin.endsWith('~') ? origin : `${origin}~` };
+  const isDerived = origin.endsWith('~');
+  return { key: derivedKey(key, isDerived), origin: isDerived ? origin : `${origin}~` };
 }
 
-/** `key`, `key~1`, `key~2` … */
-export function derivedKey(key: string): string {
-  const [, base = key, number = '0'] = /^(.*)~(\d+)$/s.exec(key) ?? [];
+/** `key`, `key~1`, `key~2` … A key that was not derived may end like one that was: that end is a part of it. */
+export function derivedKey(key: string, isDerived: boolean): string {
+  const [, base = key, number = '0'] = (isDerived ? /^(.*)~(\d+)$/s.exec(key) : null) ?? [];
   return `${base}~${String(Number(number) + 1)}`;
 }
 

@@ -104,7 +104,7 @@ export class Retries {
     if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
     const { target, lane, key, id, rate } = header;
     const given = { target, lane, ...rateOf(rate) };
-    return this.#append({ ...given, key: derivedKey(key), continues: id }, rest);
+    return this.#append({ ...given, key: derivedKey(key, isRest(header)), continues: id }, rest);
   }
 
   /** The one that took over the rest of this one, when whoever queued it has ended before that was marked. */
@@ -135,7 +135,8 @@ export class Retries {
     const { target, lane, key, plan, subjects } = header;
     const id = this.#newId();
     const payload = this.#payloadOf(id);
-    const given = { id, key: derivedKey(key), target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
+    const derived = derivedKey(key, isRest(header));
+    const given = { id, key: derived, target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
     const made = newHeader({ ...given, lane, continues: header.id, derived: true }, []);
     const anew = await this.#queue.appendHeader({ ...made, subjects });
     if (!(await this.settle(anew))) return undefined;
@@ -345,6 +346,11 @@ function retriedOperation({ failure, edited }: Retried): { action: string; opera
     action: failure.action ?? '',
     operation: { ...(id === undefined ? {} : { i: id }), ...key, c: content, f: failure._id },
   };
+}
+
+/** Whether its key was derived from that of another one. */
+function isRest({ derived, continues }: Header): boolean {
+  return derived === true || continues !== undefined;
 }
 
 function alreadyRetried({ id }: Header, continuedBy: string): AfieldError {
