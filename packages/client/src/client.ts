@@ -195,7 +195,7 @@ class AfieldClient implements Client {
     return count;
   }
 
-  listEvents(options: Parameters<Client['listEvents']>[0] = {}): Promise<readonly DocumentEvent[]> {
+  async listEvents(options: Parameters<Client['listEvents']>[0] = {}): Promise<readonly DocumentEvent[]> {
     const asked = checkListing(options);
     return this.#answer(async () => {
       const storeId = await this.#store.open();

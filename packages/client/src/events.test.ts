@@ -132,6 +132,45 @@ describe('events of mutations', () => {
     expect(place.events.map(({ name }) => name)).toEqual(['documents.updated.household']);
   });
 
+  it.each<[string, () => unknown]>([
+    ['null', () => null],
+    ['a number', () => 5],
+    ['an empty text', () => ''],
+    ['a promise that fails', () => Promise.reject(new Error('late'))],
+  ])('O3 a type that is %s is none: the event is `unknown`, and holds up no other', async (_what, typeOf) => {
+    const client = open({ typeOf: typeOf as () => string });
+    await made(client, [
+      { _id: 'a', colour: 'red' },
+      { _id: 'b', colour: 'red' },
+    ]);
+    await client.enqueue(paint(['a'], 'blue'));
+    await client.enqueue(paint(['b'], 'blue'));
+    await published(client);
+    expect(place.events.map(({ name }) => name)).toEqual(['documents.updated.unknown', 'documents.updated.unknown']);
+    expect(await client.listEvents()).toEqual(place.events);
+  });
+
+  it('S9 refuses by its answer what is no listing, and takes an event for the place that it is at', async () => {
+    const client = open();
+    await made(client, [{ _id: 'a', colour: 'red' }]);
+    for (const to of ['blue', 'green']) await client.enqueue(paint(['a'], to));
+    await published(client);
+    const [first, second] = await client.listEvents({ limit: undefined as unknown as number });
+    expect(await client.listEvents({ after: first })).toEqual([second]);
+    for (const odd of [
+      null,
+      5,
+      { limit: 0 },
+      { limit: '3' },
+      { limt: 3 },
+      { after: null },
+      { after: { sequence: 0.5 } },
+    ]) {
+      const answer = client.listEvents(odd as { limit: number });
+      await expect(answer).rejects.toMatchObject({ name: 'InvalidRequestError' });
+    }
+  });
+
   it('O3 an action that handles batches has events only where it says so', async () => {
     const shape = z.looseObject({});
     const run = (): Promise<object> => Promise.resolve({});

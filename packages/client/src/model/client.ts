@@ -53,7 +53,7 @@ export interface ClientOptions {
   /** Where the events of mutations go, beside the page itself (O6). Default: nowhere. */
   readonly publishers?: readonly Publisher[];
   /**
-   * The type of a document, for the names of its events. Undefined means `unknown`. Pure. Default: its field `type`, else
+   * The type of a document, for the names of its events. All but a text means `unknown`. Pure. Default: its field `type`, else
    * `form`, where that is a text.
    */
   readonly typeOf?: (doc: Doc) => string | undefined;

@@ -1,22 +1,36 @@
+import { z } from 'zod/mini';
 import { InvalidRequestError } from '../model/errors.js';
 
 /** Events that one call lists at most. */
 const mostListed = 1000;
 
+const shape = z.strictObject({
+  // An event that was listed says the place, too.
+  after: z.optional(z.object({ sequence: z.int(), index: z.int() })),
+  limit: z.optional(z.int().check(z.gte(1), z.lte(mostListed))),
+});
+
 /** Which events are asked for, checked. Throws `InvalidRequestError`. */
-export function checkListing(given: {
-  readonly after?: { readonly sequence: number; readonly index: number };
-  readonly limit?: number;
-}): { readonly after: { readonly sequence: number; readonly index: number }; readonly limit: number } {
-  const { after = { sequence: 0, index: -1 }, limit = mostListed } = given;
-  const issues: { index: number; field: string; message: string }[] = [];
-  if (!Number.isInteger(limit) || limit < 1 || limit > mostListed) {
-    issues.push({ index: -1, field: 'limit', message: `must be a whole number from 1 to ${String(mostListed)}` });
+export function checkListing(given: unknown): {
+  readonly after: { readonly sequence: number; readonly index: number };
+  readonly limit: number;
+} {
+  const parsed = shape.safeParse(given);
+  if (parsed.success) {
+    const { after = { sequence: 0, index: -1 }, limit = mostListed } = parsed.data;
+    return { after, limit };
   }
-  for (const field of ['sequence', 'index'] as const) {
-    if (Number.isInteger((after as Partial<typeof after> | null)?.[field])) continue;
-    issues.push({ index: -1, field: `after.${field}`, message: 'must be a whole number' });
-  }
-  if (issues.length > 0) throw new InvalidRequestError(issues);
-  return { after: { ...after }, limit };
+  throw new InvalidRequestError(
+    parsed.error.issues.map((issue) => ({
+      index: -1,
+      field: issue.path.map(String).join('.'),
+      message: saidOf(issue),
+    })),
+  );
+}
+
+function saidOf({ code, path }: { readonly code: string | undefined; readonly path: readonly PropertyKey[] }): string {
+  if (code === 'unrecognized_keys' || path.length === 0) return 'must be an object { after, limit }';
+  if (path[0] === 'limit') return `must be a whole number from 1 to ${String(mostListed)}`;
+  return path.length === 1 ? 'must be an object { sequence, index }' : 'must be a whole number';
 }

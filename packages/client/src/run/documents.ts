@@ -31,7 +31,7 @@ export interface AttemptFailure {
 
 /** What the events of a batch are made of, beside its rows (O3). */
 export interface EventSource {
-  /** The type of a document. */
+  /** The type of a document. What an app answers is checked where it is used. */
   typeOf(doc: Doc): string | undefined;
   /** Milliseconds since 1970, on the wall clock. */
   now(): number;
@@ -307,8 +307,10 @@ class DocumentAttempt {
   }
 
   #eventOf(doc: Doc | undefined): Pick<RowState, 't' | 'a'> {
-    const type = doc === undefined ? undefined : this.#events.typeOf(doc);
-    return { ...(type === undefined ? {} : { t: type }), a: this.#events.now() };
+    const type: unknown = doc === undefined ? undefined : this.#events.typeOf(doc);
+    if (type instanceof Promise) type.catch(() => undefined); // no answer, and no second error of the page
+    // Anything but text is no type: stored as it came it could never be read again, and would hold up every event.
+    return { ...(typeof type === 'string' ? { t: type } : {}), a: this.#events.now() };
   }
 
   /** What the action says of a refused row. A wrong answer is an error too: the other rows are still judged. */
