@@ -137,6 +137,20 @@ describe('an event whose id is there already, with other content', () => {
     expect(place.stored.get(`${await client.storeId}:b:1:0`)).toEqual({ other: 'content' });
   });
 
+  it.each([
+    ['a BigInt', 5n],
+    ['something that contains itself', Object.assign([], { 0: globalThis })],
+  ])('O6 a place that shows %s holds up no event', async (_what, shown) => {
+    const client = bed.open({ publishers: [{ name: 'odd', publish: (events) => odd(events), needs: 'nothing' }] });
+    const odd = ([event]: readonly DocumentEvent[]): Promise<PublishAnswer> =>
+      Promise.resolve({ accepted: [], conflicts: [{ id: event?.id ?? '', stored: shown }] });
+    await bed.seed(client, 1);
+    await client.enqueue(paint(['d0000'], 'blue'));
+    await bed.until(async () => (await client.listQuarantined()).length === 1);
+    expect(await client.listQuarantined()).toMatchObject([{ kind: 'event', first: null }]);
+    expect(await firstValueFrom(client.status$)).toMatchObject({ unpublished: 0 });
+  });
+
   it('O6 `take-second` publishes ours under an id derived from the old one, once the place takes it', async () => {
     const { client, quarantineId } = await conflict();
     place.isDown = true;

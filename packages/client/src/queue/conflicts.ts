@@ -68,11 +68,20 @@ export function eventConflict(
     key: event.key,
     bulkOperationId: event.bulkOperationId,
     index: event.index,
-    first: JSON.stringify(stored ?? null),
+    first: textOf(stored),
     second: JSON.stringify({ publisher, event: doc }),
     content: undefined,
     as: undefined,
     hash: valueHash(doc),
     against: `${publisher}:${event.id}`,
   };
+}
+
+/** What a publisher shows of its place is an app's: what JSON cannot hold is kept there, and holds up no event here. */
+function textOf(stored: unknown): string {
+  try {
+    return (JSON.stringify(stored) as string | undefined) ?? 'null';
+  } catch {
+    return 'null'; // a BigInt, or something that contains itself
+  }
 }

@@ -23,6 +23,7 @@ describe('the publication of events to one place', () => {
   it.each([
     ['throws at once', down],
     ['rejects', () => Promise.reject(new RetryableError('down', { class: 'network', code: 'x' }))],
+    ['rejects with nothing', () => Promise.reject(undefined as unknown as Error)],
     ['answers in another shape', () => ({ ok: true }) as never],
     ['answers nothing', () => undefined as never],
   ])('O6 a publisher that %s has taken nothing, and is asked again on the ramp', async (_what, answer) => {

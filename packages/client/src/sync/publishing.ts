@@ -57,7 +57,9 @@ export async function publishOnce(
     if (taken.size === ready.length) return { taken, unconfirmed, refused };
     return { taken, unconfirmed, ...whyNot(judged) };
   } catch (error) {
-    return { taken, unconfirmed, error: thrownBy(publisher, error) };
+    // Someone who rejects with nothing has not taken anything either.
+    const thrown = error ?? new TypeError(`The publisher "${publisher.name}" rejected without an error.`);
+    return { taken, unconfirmed, error: thrownBy(publisher, thrown) };
   }
 }
 
