@@ -1,7 +1,8 @@
 import { firstValueFrom } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Client, ClientOptions, EnqueueRequest } from './model/client.js';
+import type { Client, ClientOptions, EnqueueReceipt, EnqueueRequest } from './model/client.js';
 import type { DocumentEvent, PublishAnswer, Publisher } from './model/event.js';
+import { endStates } from './model/states.js';
 import { paint, TestBed } from './test-bed.fixture.js';
 
 const create = (id: string, doc: Record<string, unknown>, key = 'k1'): EnqueueRequest => ({
@@ -78,6 +79,30 @@ describe('a document that is there already, with other content', () => {
     expect(await bed.settled(client, receipt?.bulkOperationId ?? '')).toMatchObject({ state: 'done', applied: 1 });
     expect(await client.documents.get('a')).toMatchObject({ name: 'second' });
   });
+
+  it.each([
+    ['one tab', 'take-second'],
+    ['one tab', 'retry'],
+    ['two tabs', 'take-second'],
+    ['two tabs', 'retry'],
+  ] as const)(
+    'O5 R19 counts also when the failure is retried at the same moment (%s, %s first)',
+    async (tabs, first) => {
+      const { client, quarantineId } = await conflict();
+      const other = tabs === 'one tab' ? client : bed.open({ autoStart: false });
+      await bed.list(other);
+      const take = (): Promise<EnqueueReceipt | undefined> => client.resolveQuarantined(quarantineId, 'take-second');
+      let taking: ReturnType<typeof take> | undefined;
+      if (first === 'take-second') taking = take();
+      const retrying = other.retryFailed();
+      taking ??= take();
+      const { bulkOperationId: id = '' } = (await taking) ?? {};
+      await retrying;
+      await bed.until(async () => (await bed.list(client)).every(({ state }) => endStates.has(state)));
+      expect(await bed.now(client, id)).toMatchObject({ state: 'done' });
+      expect(await client.documents.get('a')).toMatchObject({ name: 'second' });
+    },
+  );
 
   const update = (id: string, patch: Record<string, unknown>): EnqueueRequest => ({
     target: 'local',

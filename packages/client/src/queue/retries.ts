@@ -188,6 +188,8 @@ export class Retries {
       });
     }
     await this.#mark(marked);
+    // What a person took out of quarantine counts whatever becomes of the failure: discarded, or retried at the same moment.
+    if (header.taken !== undefined) return true;
     const resolutions = names.map((name) => this.#failures.get(name ?? '')?.resolution);
     const isOurs = resolutions.some(
       (one) => one?.how !== 'discarded' && (one?.bulkOperationId ?? header.id) === header.id,

@@ -44,8 +44,9 @@ export class Attempts {
   async #begin(header: Header): Promise<Header | undefined> {
     const { queue, retries, quarantineControl, lease, batches, bookkeeping } = this.#parts;
     const sequence = sequenceOf(header._id);
+    // In this order: one that is withdrawn here takes no failure over.
+    if (header.taken !== undefined && !(await quarantineControl.settle(header))) return this.#lost(header);
     if (header.retries === true || header.continues !== undefined) await retries.settle(header);
-    if (header.taken !== undefined) await quarantineControl.settle(header);
     const state = isUnplanned(header) ? 'planning' : 'running';
     const next: Header = { ...counted(header), state, wait: null, lease };
     const { revs, conflicts } = await queue.write([next]);
