@@ -16,7 +16,7 @@ export function eventOf(
   if (operation === undefined || !hasEvent(row) || typeof operation.i !== 'string') return undefined;
   const { action } = partAt(header, index);
   const [kind, documentId] = row.e ?? [kindOf(action), operation.i];
-  const type = row.t === undefined || row.t === '' ? 'unknown' : row.t;
+  const type = row.t ?? 'unknown';
   const mutation = keyOf(header, operation, index);
   return {
     id: eventIdOf(storeId, mutation),

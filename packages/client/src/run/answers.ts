@@ -37,7 +37,7 @@ export function eventOf(action: BatchAction, operation: OperationOf<unknown>): O
   const parsed = operationEvent.safeParse(answer);
   if (!parsed.success) throw wrongAnswer(action.name, 'event', 'undefined, or { kind, id, type }', answer);
   const { kind, id, type } = parsed.data;
-  return { kind, ...(id === undefined ? {} : { id }), ...(type === undefined ? {} : { type }) };
+  return { kind, ...(id === undefined ? {} : { id }), ...(type === undefined || type === '' ? {} : { type }) };
 }
 
 export function isApplied(action: DocumentAction, doc: Doc, content: unknown): boolean {

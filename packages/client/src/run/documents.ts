@@ -309,8 +309,8 @@ class DocumentAttempt {
   #eventOf(doc: Doc | undefined): Pick<RowState, 't' | 'a'> {
     const type: unknown = doc === undefined ? undefined : this.#events.typeOf(doc);
     if (type instanceof Promise) type.catch(() => undefined); // no answer, and no second error of the page
-    // Anything but text is no type: stored as it came it could never be read again, and would hold up every event.
-    return { ...(typeof type === 'string' ? { t: type } : {}), a: this.#events.now() };
+    // Anything else than a text is no type: stored as it came it could never be read again, and would hold up every event.
+    return { ...(typeof type === 'string' && type !== '' ? { t: type } : {}), a: this.#events.now() };
   }
 
   /** What the action says of a refused row. A wrong answer is an error too: the other rows are still judged. */

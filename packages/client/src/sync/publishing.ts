@@ -57,9 +57,7 @@ export async function publishOnce(
     if (taken.size === ready.length) return { taken, unconfirmed, refused };
     return { taken, unconfirmed, ...whyNot(judged) };
   } catch (error) {
-    // Someone who rejects with nothing has not taken anything either.
-    const thrown = error ?? new TypeError(`The publisher "${publisher.name}" rejected without an error.`);
-    return { taken, unconfirmed, error: thrownBy(publisher, thrown) };
+    return { taken, unconfirmed, error: thrownBy(publisher, error) };
   }
 }
 
@@ -85,7 +83,9 @@ function whyNot({ error }: JudgedAnswer): Pick<Publishing, 'refused' | 'error'> 
 }
 
 /** What the place says of the user does not concern the client's own sign-in, unless it is the client's server. */
-function thrownBy({ needs = 'server' }: Publisher, error: unknown): unknown {
+function thrownBy({ name, needs = 'server' }: Publisher, error: unknown): unknown {
+  // Who rejects with nothing has not taken anything either.
+  if (error === undefined) return new TypeError(`The publisher "${name}" rejected without an error.`);
   if (error instanceof SignInRequiredError && needs !== 'server') {
     return new RetryableError('The publisher is not signed in.', { class: 'auth', code: error.code, cause: error });
   }
