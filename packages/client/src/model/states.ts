@@ -82,6 +82,8 @@ export interface TransferStatus {
 export interface PublisherStatus extends TransferStatus {
   /** Events that it has not taken yet, those included that wait until the server has the document's revision. */
   readonly unpublished: number;
+  /** What the publisher itself threw or answered wrongly at its last call, for its author. Kept in memory, never sent. */
+  readonly bug?: { readonly name: string; readonly stack: string } | undefined;
 }
 
 /** What a screen shows of the whole client (V1). */

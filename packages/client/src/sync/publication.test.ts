@@ -21,18 +21,20 @@ describe('the publication of events to one place', () => {
   });
 
   it.each([
-    ['throws at once', down],
-    ['rejects', () => Promise.reject(new RetryableError('down', { class: 'network', code: 'x' }))],
-    ['rejects with nothing', () => Promise.reject(undefined as unknown as Error)],
-    ['answers in another shape', () => ({ ok: true }) as never],
-    ['answers nothing', () => undefined as never],
-  ])('O6 a publisher that %s has taken nothing, and is asked again on the ramp', async (_what, answer) => {
+    ['throws at once', down, undefined],
+    ['rejects', () => Promise.reject(new RetryableError('down', { class: 'network', code: 'x' })), undefined],
+    ['rejects with nothing', () => Promise.reject(undefined as unknown as Error), 'TypeError'],
+    ['answers in another shape', () => ({ ok: true }) as never, 'TypeError'],
+    ['answers nothing', () => undefined as never, 'TypeError'],
+    ['has a bug', () => Promise.reject(new RangeError('boom')), 'RangeError'],
+  ])('O6 a publisher that %s has taken nothing, and is asked again on the ramp', async (_what, answer, bug) => {
     await bed.tab.done(['a', 'b']);
     const usual = place.answer;
     place.answer = answer;
     const publication = publicationOf(bed.tab, place);
     await published(publication);
     expect(publication.status()).toMatchObject({ state: 'waiting-retry', unpublished: 2, transferred: 0 });
+    expect(publication.status().bug?.name).toBe(bug);
     place.answer = usual;
     bed.clock.advance(0);
     await published(publication);
@@ -40,7 +42,7 @@ describe('the publication of events to one place', () => {
       ['a@1:0', 'b@1:1'],
       ['a@1:0', 'b@1:1'],
     ]);
-    expect(publication.status()).toMatchObject({ state: 'idle', unpublished: 0, transferred: 2 });
+    expect(publication.status()).toMatchObject({ state: 'idle', unpublished: 0, transferred: 2, bug: undefined });
   });
 
   it('O6 an id that was never sent, and one that is a conflict too, are not taken', async () => {
@@ -56,7 +58,8 @@ describe('the publication of events to one place', () => {
     };
     const publication = publicationOf(bed.tab, place, { quarantine });
     await published(publication);
-    expect(publication.status()).toMatchObject({ unpublished: 0, transferred: 2 });
+    // What went to quarantine was not brought over.
+    expect(publication.status()).toMatchObject({ unpublished: 0, transferred: 1 });
     expect(kept).toEqual(['b']);
   });
 

@@ -18,6 +18,7 @@ import { firstOf, within } from '../outbox/ranges.js';
 import { Round } from '../outbox/round.js';
 import { sequenceOf } from '../queue/stored.js';
 import { clampFloor } from '../retry/ramp.js';
+import { classifyError } from '../retry/classify.js';
 import { beginWait } from '../retry/wait.js';
 import { publishOnce, type Publishing, type PublishingParts } from './publishing.js';
 import { Transfer, type Carrier, type Errand, type TransferParts } from './transfer.js';
@@ -61,6 +62,7 @@ export class Publication implements Carrier {
   #isAhead = false;
   #refusals = 0;
   #lastRefusal: ErrorSummary | undefined;
+  #bug: PublisherStatus['bug'];
   #notBeforeMs = 0;
 
   constructor(parts: PublicationParts) {
@@ -104,9 +106,9 @@ export class Publication implements Carrier {
     const shown = this.#transfer.status();
     const unpublished = untaken(this.#known ?? nothingTaken, queue.headers());
     const againAt = scheduler.dueAt(this.#againKey);
-    if (shown.state !== 'idle' || againAt === undefined || this.#lastRefusal === undefined)
-      return { ...shown, unpublished };
-    return { ...shown, state: 'waiting-retry', nextAttemptAt: againAt, lastError: this.#lastRefusal, unpublished };
+    const common = { ...shown, unpublished, bug: this.#bug };
+    if (shown.state !== 'idle' || againAt === undefined || this.#lastRefusal === undefined) return common;
+    return { ...common, state: 'waiting-retry', nextAttemptAt: againAt, lastError: this.#lastRefusal };
   }
 
   #errand(): Errand<Progress, Page> {
@@ -122,9 +124,10 @@ export class Publication implements Carrier {
         this.#page = undefined;
         const outcome = await publishOnce(page.events, this.#transfer.status().attempt, this.#parts);
         this.#known = this.#settle(page, progress, outcome);
-        const { taken, error } = outcome;
+        const { accepted, error } = outcome;
+        this.#bug = error === undefined ? undefined : bugOf(error);
         if (error !== undefined) this.#startAnew('all');
-        return { data: this.#known, transferred: taken.size, ...(error === undefined ? {} : { error }) };
+        return { data: this.#known, transferred: accepted, ...(error === undefined ? {} : { error }) };
       },
     };
   }
@@ -233,4 +236,12 @@ export class Publication implements Carrier {
     this.#page = undefined;
     if (this.#looks !== 'all') this.#looks = looks;
   }
+}
+
+/** What a publisher threw that is neither the network's nor the server's doing: for its author. */
+function bugOf(error: unknown): PublisherStatus['bug'] {
+  if (classifyError(error).kind !== 'bug') return undefined;
+  return error instanceof Error
+    ? { name: error.name, stack: error.stack ?? '' }
+    : { name: 'Error', stack: String(error) };
 }

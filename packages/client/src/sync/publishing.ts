@@ -20,6 +20,8 @@ export interface PublishingParts {
 /** What one publication brought. What is neither taken nor unconfirmed was sent, and the place did not take it. */
 export interface Publishing {
   readonly taken: ReadonlySet<DocumentEvent>;
+  /** How many of those the place has; the others are in quarantine. */
+  readonly accepted: number;
   /** Not sent: the server does not have their revision. */
   readonly unconfirmed: ReadonlySet<DocumentEvent>;
   /** Why some were not taken: they are looked at again later, and the next ones go on. */
@@ -40,24 +42,26 @@ export async function publishOnce(
   const { publisher, context, closed, quarantine } = parts;
   const taken = new Set<DocumentEvent>();
   const unconfirmed = new Set<DocumentEvent>();
-  if (events.length === 0) return { taken, unconfirmed };
+  let accepted = 0;
+  if (events.length === 0) return { taken, accepted, unconfirmed };
   try {
     const absent = await missingOf(events, parts);
     for (const event of events) if (event.target === 'local' && absent.has(event.documentId)) unconfirmed.add(event);
     const ready = events.filter((event) => !unconfirmed.has(event));
     const refused: PublishError = { class: 'server', code: 'unconfirmed' };
-    if (ready.length === 0) return { taken, unconfirmed, refused };
+    if (ready.length === 0) return { taken, accepted, unconfirmed, refused };
     // A publisher that never answers must not keep a client from closing: what it answers then is asked again.
     const answer = await untilAborted(publisher.publish(ready, context(attempt)), closed);
     const judged = judgeAnswer(publisher, ready, answer);
     for (const event of judged.accepted) taken.add(event);
+    accepted = taken.size;
     if (judged.conflicts.length > 0) await quarantine(judged.conflicts);
     for (const { event } of judged.conflicts) taken.add(event);
-    if (taken.size === events.length) return { taken, unconfirmed };
-    if (taken.size === ready.length) return { taken, unconfirmed, refused };
-    return { taken, unconfirmed, ...whyNot(judged) };
+    if (taken.size === events.length) return { taken, accepted, unconfirmed };
+    if (taken.size === ready.length) return { taken, accepted, unconfirmed, refused };
+    return { taken, accepted, unconfirmed, ...whyNot(judged) };
   } catch (error) {
-    return { taken, unconfirmed, error: thrownBy(publisher, error) };
+    return { taken, accepted, unconfirmed, error: thrownBy(publisher, error) };
   }
 }
 
