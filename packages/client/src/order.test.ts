@@ -145,6 +145,7 @@ describe('the order of bulk operations', () => {
     const leader = open({ environment: deaf });
     const other = open({ autoStart: false, environment: deaf });
     await Promise.all([leader.storeId, other.storeId]);
+    await bed.rest(); // what the leader looks at once, when it begins, is over
     waiting.add('one');
     const one = await queue(other, 'one', many(300));
     // The number that the leader would take is taken: it learns of the other before its own may run.
