@@ -158,13 +158,17 @@ export async function validated(
   }
 }
 
-/** Schemas without texts (zod/mini) say no more than "Invalid input": what they know beside it is said too, if anything. */
+/**
+ * Schemas without texts (zod/mini) say no more than "Invalid input": what they know beside it is said instead, if anything.
+ * A message with words of its own says it already.
+ */
 export function saidBy(issue: StandardSchemaV1.Issue): string {
+  if (issue.message !== 'Invalid input') return issue.message;
   const { code, expected, keys } = issue as { code?: unknown; expected?: unknown; keys?: unknown };
+  const named = Array.isArray(keys) ? [keys.join(', ')] : [];
   const known = [
-    typeof code === 'string' && code !== 'custom' ? code.replace(/_/g, ' ') : undefined,
+    typeof code === 'string' && code !== 'custom' ? [code.replace(/_/g, ' '), ...named].join(' ') : undefined,
     typeof expected === 'string' ? `expected ${expected}` : undefined,
-    Array.isArray(keys) ? `keys ${keys.join(', ')}` : undefined,
   ].filter((one) => one !== undefined);
   return known.length === 0 ? issue.message : `${issue.message}: ${known.join(', ')}`;
 }
