@@ -27,8 +27,21 @@ describe('what an app hands in', () => {
     },
   );
 
+  const place = { name: 'place', publish: () => Promise.resolve({ accepted: [] }) };
+  it.each([
+    [[null], '`publishers.0` must be an object { name, publish }'],
+    [[place, {}], '`publishers.1.name` must be 1 to 64 of A-Z a-z 0-9 _ . -'],
+    [[{ ...place, name: 'a b' }], '`publishers.0.name` must be 1 to 64 of A-Z a-z 0-9 _ . -'],
+    [[place, place], 'the publisher "place" is listed twice (`publishers.1`): give one of them another `name`'],
+    [[{ name: 'idle' }], 'the publisher "idle" has no function `publish` (`publishers.0.publish`)'],
+  ])('S9 publishers that cannot be meant are refused, and it is said which: %#', (publishers, words) => {
+    expect(opening({ publishers })).toThrow(`createClient: ${words}`);
+  });
+
   it('S9 an address that names no database is refused', () => {
     expect(opening({ server: 'http://127.0.0.1:5984/' })).toThrow('names no database');
     expect(opening({ server: 'http://127.0.0.1:5984/records', results: 'http://127.0.0.1:5984' })).toThrow('`results`');
+    expect(opening({ server: 'http://127.0.0.1:5984/records?x=1' })).toThrow('without `?` or `#`');
+    expect(opening({ server: 'http://ann:pw@127.0.0.1:5984/records' })).toThrow('use `auth`');
   });
 });

@@ -1,10 +1,12 @@
 import { createAction } from './actions/create.js';
 import { deleteAction } from './actions/delete.js';
 import { updateAction } from './actions/update.js';
+import { wrongInAddress } from './model/address.js';
 import type { ClientOptions } from './model/client.js';
 import { AfieldError } from './model/errors.js';
 import type { AnyAction, BatchAction, DocumentAction } from './model/handler.js';
 import type { AnyPlan } from './model/plan.js';
+import { wrongInPublisherName } from './outbox/publisher-options.js';
 
 /** What every client knows without being told. */
 const builtIn: readonly AnyAction[] = [createAction, updateAction, deleteAction];
@@ -108,22 +110,26 @@ function checkPlan(plan: AnyPlan): void {
   }
 }
 
-const publisherName = /^[\w.-]{1,64}$/;
-
 function checkPublishers(given: ClientOptions['publishers']): void {
   if (given === undefined) return;
   if (!Array.isArray(given)) throw wrong('`publishers` must be a list');
   const names = new Set<string>();
-  for (const publisher of given as unknown as (Partial<Record<string, unknown>> | undefined)[]) {
-    const name = publisher?.['name'];
-    if (typeof name !== 'string' || !publisherName.test(name)) {
-      throw wrong('a publisher needs a `name` of 1 to 64 letters, digits, `_`, `.` or `-`');
+  for (const [place, publisher] of (given as unknown[]).entries()) {
+    const which = `publishers.${String(place)}`;
+    if (typeof publisher !== 'object' || publisher === null) {
+      throw wrong(`\`${which}\` must be an object { name, publish }`);
     }
-    if (names.has(name)) throw wrong(`the publisher "${name}" is listed twice`);
+    const { name, publish, needs } = publisher as Partial<Record<string, unknown>>;
+    const inName = wrongInPublisherName(name);
+    if (typeof name !== 'string' || inName !== undefined) throw wrong(`\`${which}.name\` ${String(inName)}`);
+    if (names.has(name)) {
+      throw wrong(`the publisher "${name}" is listed twice (\`${which}\`): give one of them another \`name\``);
+    }
     names.add(name);
-    if (typeof publisher?.['publish'] !== 'function')
-      throw wrong(`the publisher "${name}" has no function \`publish\``);
-    if (!['server', 'network', 'nothing', undefined].includes(publisher['needs'] as string | undefined)) {
+    if (typeof publish !== 'function') {
+      throw wrong(`the publisher "${name}" has no function \`publish\` (\`${which}.publish\`)`);
+    }
+    if (!['server', 'network', 'nothing', undefined].includes(needs as string | undefined)) {
       throw wrong(`\`needs\` of the publisher "${name}" must be "server", "network" or "nothing"`);
     }
   }
@@ -189,23 +195,8 @@ function checkAction(action: AnyAction): void {
 }
 
 function checkAddress(option: string, url: string | undefined): void {
-  if (url === undefined) return;
-  const parsed = parsedUrl(url);
-  if (parsed === undefined) throw wrong(`\`${option}\` must be the address of a database`);
-  if (parsed.username !== '' || parsed.password !== '') {
-    throw wrong(`\`${option}\` must not hold credentials: use \`auth\``);
-  }
-  if (parsed.pathname.replace(/\//g, '') === '') {
-    throw wrong(`\`${option}\` names no database: it must look like https://couch.example/records`);
-  }
-}
-
-function parsedUrl(text: string): URL | undefined {
-  try {
-    return new URL(text);
-  } catch {
-    return undefined;
-  }
+  const why = url === undefined ? undefined : wrongInAddress(url, 'database');
+  if (why !== undefined) throw wrong(`\`${option}\` ${why}`);
 }
 
 function wrong(what: string): AfieldError {

@@ -29,17 +29,20 @@ export interface RequestIssue {
   readonly message: string;
 }
 
-/** The request is wrong; nothing of it was stored. Shows the first 20 issues and the count of all. */
+/** The request is wrong; nothing of it was stored, or read. Shows the first 20 issues and the count of all. */
 export class InvalidRequestError extends AfieldError {
   readonly issues: readonly RequestIssue[];
   constructor(
     issues: readonly RequestIssue[],
     readonly issueCount: number = issues.length,
+    of: 'change' | 'read' = 'change',
   ) {
     const first = issues[0];
     const where = first === undefined ? '' : place(first);
     const more = issueCount > 1 ? ` (and ${String(issueCount - 1)} more)` : '';
-    super('invalid_request', `Invalid request: ${where}${first?.message ?? 'unknown'}${more}. Nothing was changed.`);
+    // A read changes nothing anyway.
+    const end = of === 'change' ? ' Nothing was changed.' : '';
+    super('invalid_request', `Invalid request: ${where}${first?.message ?? 'unknown'}${more}.${end}`);
     this.issues = issues.slice(0, 20);
   }
 }

@@ -6,11 +6,12 @@ import { sameJson } from '../model/same-json.js';
 import { classifyRow, classOfRow } from '../retry/classify.js';
 import { readDividing } from '../retry/divide.js';
 import { eventDocument } from './event-document.js';
+import type { Taking } from './named-options.js';
 import { publishErrorOf, shown, type PublishError } from './publish-error.js';
 import { checkPublisher } from './publisher-options.js';
 
 export interface CouchdbPublisherOptions {
-  /** Address of the database of events, such as `https://couch.example/afield-events`, without credentials. */
+  /** Address of the database of events, such as `https://couch.example/afield-events`: no credentials, no `?`, no `#`. */
   readonly url: string;
   /** Under this name the outbox remembers what was published there. Default: `couchdb`. */
   readonly name?: string;
@@ -26,10 +27,13 @@ export interface CouchdbPublisherOptions {
  *
  * @throws AfieldError `invalid_option`
  */
-export function couchdbPublisher({ url, name = 'couchdb' }: CouchdbPublisherOptions): Publisher {
-  checkPublisher('couchdbPublisher', name, url);
+export function couchdbPublisher(options: CouchdbPublisherOptions): Publisher {
+  checkPublisher(taking, options, 'database');
+  const { url, name = 'couchdb' } = options;
   return { name, needs: 'server', publish: (events, context) => publish(events, context.database(url)) };
 }
+
+const taking: Taking = { what: 'couchdbPublisher', known: ['url', 'name'] satisfies (keyof CouchdbPublisherOptions)[] };
 
 async function publish(events: readonly DocumentEvent[], database: DocumentStore): Promise<PublishAnswer> {
   const docs = new Map(events.map((event) => [event.id, eventDocument(event)]));

@@ -19,7 +19,7 @@ export function checkpointOf(since: string | undefined): EventsCheckpoint {
   if (since === undefined) return { v: 1, seq: 0, held: [], seen: [] };
   const parsed = shape.safeParse(json(since));
   if (parsed.success) return parsed.data;
-  throw new AfieldError('invalid_since', '`since` must be what readEvents() gave, or undefined to begin.');
+  throw new AfieldError('invalid_since', 'readEvents: `since` must be what readEvents() gave, or undefined to begin.');
 }
 
 export function textOf(checkpoint: EventsCheckpoint): string {

@@ -2,6 +2,7 @@ import { RetryableError } from '../model/errors.js';
 import type { DocumentEvent, PublishAnswer, PublishContext, Publisher } from '../model/event.js';
 import { eventJson } from './event-document.js';
 import { idempotencyKey } from './idempotency-key.js';
+import { wrongOption, type Taking } from './named-options.js';
 import { publishErrorOf, shown, type PublishError } from './publish-error.js';
 import { checkPublisher } from './publisher-options.js';
 
@@ -34,13 +35,24 @@ export interface HttpPublisherOptions {
  *
  * @throws AfieldError `invalid_option`
  */
-export function httpPublisher({ url, name = 'http', headers = {} }: HttpPublisherOptions): Publisher {
-  checkPublisher('httpPublisher', name, url);
+export function httpPublisher(options: HttpPublisherOptions): Publisher {
+  checkPublisher(taking, options, 'endpoint');
+  const { url, name = 'http', headers = {} } = options;
+  if (!isHeaders(headers)) throw wrongOption(taking.what, '`headers` must be an object, or a function that gives one');
   return {
     name,
     needs: 'network',
     publish: async (events, context) => publish(events, url, await headersOf(headers), context),
   };
+}
+
+const taking: Taking = {
+  what: 'httpPublisher',
+  known: ['url', 'name', 'headers'] satisfies (keyof HttpPublisherOptions)[],
+};
+
+function isHeaders(given: unknown): boolean {
+  return typeof given === 'function' || (typeof given === 'object' && given !== null && !Array.isArray(given));
 }
 
 async function publish(

@@ -21,16 +21,18 @@ export function checkListing(given: unknown): {
     return { after, limit };
   }
   throw new InvalidRequestError(
-    parsed.error.issues.map((issue) => ({
-      index: -1,
-      field: issue.path.map(String).join('.'),
-      message: saidOf(issue),
-    })),
+    parsed.error.issues.flatMap((issue) =>
+      issue.code === 'unrecognized_keys'
+        ? issue.keys.map((field) => ({ index: -1, field, message: 'is not an option of listEvents (after, limit)' }))
+        : [{ index: -1, field: issue.path.map(String).join('.') || 'options', message: saidOf(issue.path) }],
+    ),
+    undefined,
+    'read',
   );
 }
 
-function saidOf({ code, path }: { readonly code: string | undefined; readonly path: readonly PropertyKey[] }): string {
-  if (code === 'unrecognized_keys' || path.length === 0) return 'must be an object { after, limit }';
+function saidOf(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return 'must be an object { after, limit }';
   if (path[0] === 'limit') return `must be a whole number from 1 to ${String(mostListed)}`;
   return path.length === 1 ? 'must be an object { sequence, index }' : 'must be a whole number';
 }

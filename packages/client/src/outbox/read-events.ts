@@ -1,10 +1,11 @@
-import { AfieldError, StoreTooNewError } from '../model/errors.js';
+import { StoreTooNewError } from '../model/errors.js';
 import type { DocumentEvent } from '../model/event.js';
 import type { Doc } from '../model/json.js';
 import { readEventDocument } from './event-document.js';
 import { checkpointOf, textOf, type EventsCheckpoint } from './events-checkpoint.js';
 import { changesAfter, documentsOf, presenceOf, stillToCome, type EventsDatabase } from './events-feed.js';
 import { inOrderOfTheirDocuments } from './events-order.js';
+import { checkNamed, wrongOption, type Taking } from './named-options.js';
 
 export interface ReadEventsOptions {
   /** What the last call gave; undefined to begin. */
@@ -49,10 +50,8 @@ const mostHeld = 500;
  * @throws RetryableError the database did not answer as a CouchDB; and whatever the database itself throws
  */
 export async function readEvents(database: EventsDatabase, options: ReadEventsOptions = {}): Promise<EventsRead> {
-  const { limit = 100, patienceMs = 600_000, now = Date.now } = options;
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
-    throw new AfieldError('invalid_option', 'readEvents: `limit` must be from 1 to 1000.');
-  }
+  checkDatabase(database);
+  const { limit, patienceMs, now } = checked(options);
   const checkpoint = checkpointOf(options.since);
   const reading = new Reading(database, checkpoint);
   const { rows, last } = await changesAfter(database, checkpoint.seq, limit);
@@ -89,6 +88,31 @@ export async function readEvents(database: EventsDatabase, options: ReadEventsOp
   };
 }
 
+const taking: Taking = {
+  what: 'readEvents',
+  known: ['since', 'limit', 'patienceMs', 'now'] satisfies (keyof ReadEventsOptions)[],
+};
+
+function checkDatabase(given: unknown): void {
+  const { changes, allDocs } = (given ?? {}) as Partial<Record<keyof EventsDatabase, unknown>>;
+  if (typeof changes === 'function' && typeof allDocs === 'function') return;
+  throw wrongOption(taking.what, 'the first argument, the database, must be a PouchDB, such as `new PouchDB(url)`');
+}
+
+/** The options with their defaults; `since` is read by itself. */
+function checked(options: ReadEventsOptions): Required<Omit<ReadEventsOptions, 'since'>> {
+  checkNamed(taking, options);
+  const { limit = 100, patienceMs = 600_000, now = Date.now } = options;
+  if (!Number.isInteger(limit) || limit < 1 || limit > 1000) {
+    throw wrongOption(taking.what, '`limit` must be from 1 to 1000');
+  }
+  if (typeof patienceMs !== 'number' || !(patienceMs >= 0)) {
+    throw wrongOption(taking.what, '`patienceMs` must be milliseconds, 0 or more');
+  }
+  if (typeof now !== 'function') throw wrongOption(taking.what, '`now` must be a function that gives milliseconds');
+  return { limit, patienceMs, now };
+}
+
 /** The events of one call, and what is known of those before them. */
 class Reading {
   readonly #database: EventsDatabase;
@@ -109,7 +133,7 @@ class Reading {
 
   take(doc: Doc): void {
     const reading = readEventDocument(doc);
-    if (reading.kind === 'too-new') throw new StoreTooNewError('An event', reading.v);
+    if (reading.kind === 'too-new') throw new StoreTooNewError(`The event ${JSON.stringify(doc._id)}`, reading.v);
     if (reading.kind === 'damaged') this.unreadable.add(doc._id);
     if (reading.kind === 'event' && !this.#seen.has(doc._id)) this.#events.set(doc._id, reading.event);
   }

@@ -26,7 +26,7 @@ export function checkQuarantineFilter(filter: unknown): boolean {
   const parsed = quarantineFilterShape.safeParse(filter);
   if (parsed.success) return parsed.data.resolved ?? false;
   const message = 'must be an object with no other field than `resolved`, true or false';
-  throw new InvalidRequestError([{ index: -1, field: 'filter', message }]);
+  throw new InvalidRequestError([{ index: -1, field: 'filter', message }], undefined, 'read');
 }
 
 /**
