@@ -228,6 +228,25 @@ describe('actionLaws', () => {
     await expect(actionLaws(send(false), given, { world })).rejects.toMatchObject({ law: 'twice-is-once' });
   });
 
+  it.each([
+    [{ laws: ['nope'] }, 'there is no law "nope" (there are comes-to-its-end, twice-is-once'],
+    [{ laws: [] }, '`laws` is empty'],
+    [{ law: ['any-order'] }, 'there is no option `law` (it may have laws, world, runs, replay)'],
+    [null, 'the options must be an object'],
+    [{ runs: 0 }, '`runs` must be a whole number'],
+    [{ world: {} }, '`world` must be a function'],
+    [{ replay: {} }, '`replay` must be an object'],
+  ])('S9 refuses options that would leave something unchecked: %#', async (options, words) => {
+    const call = actionLaws(setColour, samples, options as object);
+    await expect(call).rejects.toMatchObject({ code: 'invalid_option' });
+    await expect(call).rejects.toThrow(`actionLaws: ${words}`);
+  });
+
+  it('S9 names what is no action and what are no samples', async () => {
+    await expect(actionLaws(undefined as unknown as AnyAction, samples)).rejects.toThrow('must be an action');
+    await expect(actionLaws(setColour, undefined as unknown as [])).rejects.toThrow('`samples` must be a list');
+  });
+
   it('refuses samples that say nothing', async () => {
     await expect(actionLaws(setColour, [])).rejects.toThrow(RangeError);
     const twoOnOne = [

@@ -1,9 +1,10 @@
 import { sameJson } from '@afield/client';
+import { askedLaws, wrongOption } from '../laws/asked-laws.js';
 import { checkSecrets } from './check-secrets.js';
 import { publisherLawNames, type PublisherLaw } from './laws.js';
 import { sampleEvent, sampleEvents, unusualIds } from './sample-events.js';
 import { nameOf, PublisherTrial } from './trial.js';
-import type { PublisherWorld } from './world.js';
+import { checkWorld, type PublisherWorld } from './world.js';
 
 export interface PublisherLawsOptions {
   /** Only these laws. Default: all. */
@@ -13,14 +14,22 @@ export interface PublisherLawsOptions {
 /**
  * Checks that a publisher keeps the laws; for any test runner. `world` makes a publisher with an empty place of its own:
  * it is called once for each law.
+ * @throws AfieldError `invalid_option` when the options or the world are wrong
  * @throws BrokenPublisherLawError at the first law that is broken
  */
 export async function publisherLaws(
   world: () => PublisherWorld | Promise<PublisherWorld>,
-  { laws = publisherLawNames }: PublisherLawsOptions = {},
+  options: PublisherLawsOptions = {},
 ): Promise<void> {
-  for (const law of laws) {
+  if (typeof world !== 'function') {
+    throw wrongOption(
+      'publisherLaws',
+      'the first argument, `world`, must be a function that makes { publisher, stored }',
+    );
+  }
+  for (const law of askedLaws('publisherLaws', options, ['laws'], publisherLawNames)) {
     const made = await world();
+    checkWorld(made);
     try {
       await checks[law](new PublisherTrial(made, law));
     } finally {
@@ -95,7 +104,7 @@ const checks: Readonly<Record<PublisherLaw, (trial: PublisherTrial) => Promise<v
   'in-order': async (trial) => {
     const events = [4, 1, 3, 0, 2, 9, 8].map((number) => sampleEvent(number));
     await trial.publishAll(events, 'the first time');
-    const found = (await trial.world.stored()).map(({ index }) => index);
+    const found = (await trial.stored()).map(({ index }) => index);
     if (!sameJson(found, [4, 1, 3, 0, 2, 9, 8])) throw trial.broken(`they arrived in the order ${found.join(', ')}`);
   },
 

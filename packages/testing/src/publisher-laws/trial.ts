@@ -8,6 +8,8 @@ import {
 } from '@afield/client';
 import { FakeClock } from '../fake-clock.js';
 import { faultyFetch, type FaultyFetch } from '../faulty-fetch.js';
+import { wrongOption } from '../laws/asked-laws.js';
+import { wrongInAnswer } from './answer-shape.js';
 import { BrokenPublisherLawError, type PublisherLaw } from './laws.js';
 import type { PublisherWorld } from './world.js';
 
@@ -21,6 +23,7 @@ export class PublisherTrial {
   readonly #network: FaultyFetch;
   readonly #context: PublishContext;
   #attempt = 0;
+  #isNetworkFaulty = false;
 
   constructor(
     readonly world: PublisherWorld,
@@ -53,6 +56,7 @@ export class PublisherTrial {
 
   /** Every request is answered so, until `heal`. */
   answerAll(fault: { readonly status: number; readonly text?: string } | 'captive-portal'): void {
+    this.#isNetworkFaulty = true;
     this.#network.add({ do: fault === 'captive-portal' ? { type: fault } : { type: 'answer', ...fault } });
   }
 
@@ -64,14 +68,20 @@ export class PublisherTrial {
   async publish(events: readonly DocumentEvent[]): Promise<Outcome> {
     this.#attempt += 1;
     const context = { ...this.#context, attempt: this.#attempt };
-    let answer: PublishAnswer;
+    let given: unknown;
     try {
-      answer = await this.world.publisher.publish(events, context);
+      given = await this.world.publisher.publish(events, context);
     } catch (error) {
       if (error instanceof AfieldError) return { error };
-      throw this.broken(`it throws an error that is none of Afield's, which is taken for a bug: ${nameOf(error)}`);
+      throw this.broken(
+        `it throws an error that is none of Afield's, which is taken for a bug: ${nameOf(error)} (throw RetryableError for what may pass)`,
+      );
     }
+    const problem = wrongInAnswer(given);
+    if (problem !== undefined) throw this.broken(problem);
+    const answer = given as PublishAnswer;
     await this.#checkAnswer(events, answer);
+    this.#checkReached(answer);
     return { answer };
   }
 
@@ -87,7 +97,7 @@ export class PublisherTrial {
 
   /** Exactly these events are there, each once and whole. */
   async mustHold(events: readonly DocumentEvent[], when: string): Promise<void> {
-    const stored = await this.world.stored();
+    const stored = await this.stored();
     for (const event of events) {
       const found = stored.filter(({ id }) => id === event.id);
       if (found.length !== 1) throw this.broken(`${when} ${quoted(event.id)} is there ${String(found.length)} times`);
@@ -98,12 +108,19 @@ export class PublisherTrial {
     }
   }
 
+  /** What is there now. */
+  async stored(): Promise<readonly DocumentEvent[]> {
+    const stored: unknown = await this.world.stored();
+    if (Array.isArray(stored)) return stored as readonly DocumentEvent[];
+    throw wrongOption('publisherLaws', '`stored` of the world must give a list of events');
+  }
+
   broken(what: string): BrokenPublisherLawError {
     return new BrokenPublisherLawError(this.world.publisher.name, this.law, what);
   }
 
   async #checkAnswer(events: readonly DocumentEvent[], { accepted, conflicts = [] }: PublishAnswer): Promise<void> {
-    const stored = await this.world.stored();
+    const stored = await this.stored();
     const given = new Map(events.map((event) => [event.id, event]));
     for (const id of [...accepted, ...conflicts.map((conflict) => conflict.id)]) {
       if (!given.has(id)) throw this.broken(`the answer names ${quoted(id)}, which was not in the call`);
@@ -119,7 +136,16 @@ export class PublisherTrial {
     if (both !== undefined) throw this.broken(`${quoted(both.id)} is accepted and in conflict`);
   }
 
+  /** Where no request of the publisher comes by, the faults of the suite do not reach it, and what it says is no wonder. */
+  #checkReached({ accepted, conflicts = [] }: PublishAnswer): void {
+    if (!this.#isNetworkFaulty || this.#network.requests.length > 0 || accepted.length + conflicts.length === 0) return;
+    throw this.broken(
+      'it works without `context.fetch` and `context.database`, where the suite puts its faults: give `failNext` in the world',
+    );
+  }
+
   #failWrite(nth: number, commit: boolean): void {
+    this.#isNetworkFaulty = true;
     this.#network.add({ when: { method: writes, nth }, do: { type: 'network-error', commit } });
   }
 }

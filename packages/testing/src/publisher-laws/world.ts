@@ -1,3 +1,4 @@
+import { isObject, wrongOption } from '../laws/asked-laws.js';
 import type { AuthOptions, DocumentEvent, Publisher } from '@afield/client';
 
 /** A publisher and the place where its events arrive. */
@@ -21,4 +22,23 @@ export interface PublisherWorld {
   readonly secrets?: readonly string[];
   /** Ends what was started for this world. */
   readonly dispose?: () => unknown;
+}
+
+const functions = ['fetch', 'failNext', 'refuse', 'dispose'] as const satisfies (keyof PublisherWorld)[];
+
+/** Throws `AfieldError` (`invalid_option`) that names what is missing. */
+export function checkWorld(made: PublisherWorld): void {
+  const wrong = (why: string): Error => wrongOption('publisherLaws', why);
+  if (!isObject(made)) throw wrong('`world` must give an object { publisher, stored }');
+  const { publisher, stored, secrets } = made as Partial<PublisherWorld>;
+  if (!isObject(publisher)) throw wrong('the world has no `publisher`, an object { name, publish }');
+  if (typeof publisher.name !== 'string') throw wrong('`publisher.name` of the world must be a text');
+  if (typeof publisher.publish !== 'function') throw wrong('`publisher.publish` of the world must be a function');
+  if (typeof stored !== 'function')
+    throw wrong('the world has no function `stored` that gives the events of the place');
+  for (const name of functions) {
+    if (made[name] !== undefined && typeof made[name] !== 'function')
+      throw wrong(`\`${name}\` of the world must be a function`);
+  }
+  if (secrets !== undefined && !Array.isArray(secrets)) throw wrong('`secrets` of the world must be a list of texts');
 }
