@@ -1,8 +1,9 @@
 import { filter, firstValueFrom } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Client, ClientOptions } from './model/client.js';
+import type { Client, ClientOptions, EnqueueReceipt } from './model/client.js';
 import { RetryableError } from './model/errors.js';
 import type { DocumentEvent, Publisher } from './model/event.js';
+import type { PouchConstructor } from './model/pouch.js';
 import { handAction, paint, setColour, TestBed } from './test-bed.fixture.js';
 
 const day = 86_400_000;
@@ -216,6 +217,40 @@ describe('housekeeping', () => {
     await aDay();
     expect(of('p:', await stored())).toHaveLength(1);
     expect(of('u:', await stored())).toEqual([]);
+  });
+
+  it('O4 a second version that another tab chooses while its conflict is about to be removed keeps its content', async () => {
+    bed.channels = null;
+    const seed = await opened();
+    await bed.seed(seed, 2);
+    await done(seed, ['d0000'], 'blue', { key: 'k' });
+    await seed.enqueue(paint(['d0001'], 'blue', { key: 'k' })).catch(() => undefined);
+    await done(seed, ['d0000'], 'green');
+    const [conflict] = await seed.listQuarantined();
+    await seed.close();
+    bed.forget(seed);
+
+    const other = bed.open({ autoStart: false });
+    await bed.list(other);
+    let receipt: EnqueueReceipt | undefined;
+    const reads: string[] = [];
+    const PouchDB = function (name: string, options: object) {
+      const db = new bed.PouchDB(name, options);
+      const allDocs = db.allDocs.bind(db);
+      return Object.assign(db, {
+        allDocs: async (asked: { startkey?: string }) => {
+          // All headers are read, and now it is looked which conflicts there are.
+          reads.push(asked.startkey ?? '');
+          const isLook = reads.slice(-2).join() === 'h:000000000003,u:' && receipt === undefined;
+          if (isLook) receipt = await other.resolveQuarantined(conflict?.quarantineId ?? '', 'take-second');
+          return allDocs(asked as never);
+        },
+      });
+    } as unknown as PouchConstructor;
+    bed.open({ PouchDB, rememberDays: 0 });
+    await bed.until(() => receipt !== undefined);
+    await bed.rest();
+    expect(await other.listNotDone(receipt?.bulkOperationId ?? '')).toHaveLength(1);
   });
 
   it('R18 a clock that jumps ten years ahead, or back and forth, makes nothing forgotten at once', async () => {

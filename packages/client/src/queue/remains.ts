@@ -59,7 +59,9 @@ async function removeClaims({ id }: Header, ids: readonly string[], queue: Queue
  */
 export async function removeRemains(left: Remains, room: Room): Promise<readonly string[] | undefined> {
   const { queue, breathe, closed } = room;
-  // A plan that is queued anew keeps its request, and a second version that a person has chosen its content.
+  // A plan that is queued anew keeps its request, and a second version that a person has chosen its content: perhaps a
+  // moment ago, in another tab.
+  await queue.loadNew();
   const shared = new Set(queue.headers().flatMap((header) => namesOf(rootsOf(header))));
   const own = left.contents.flatMap(namesOf).filter((name) => !shared.has(name));
   const gone: string[] = [];
