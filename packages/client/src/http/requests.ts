@@ -15,7 +15,8 @@ export interface JsonRequest<Value> {
   readonly text?: string;
   /**
    * What a 403 of the whole request means: that the user may not do this at all (`sign-in`, default), or that only this
-   * database is closed to them (`retry`): then everything else goes on.
+   * database is closed to them (`retry`): then everything else goes on. At another server than the client's own `retry`
+   * means the same of a sign-in that is not known there.
    */
   readonly forbidden?: 'sign-in' | 'retry';
   /** A bulk write: rows in that shape count whatever the status says (R7). */
@@ -63,11 +64,8 @@ export class Requests {
       redirect: 'manual',
       ...(request.text === undefined ? {} : { body: request.text }),
     });
-    return this.#judged(
-      signIn,
-      () => judge(answer, request.shape, this.#clock.wall(), request.rows),
-      request.forbidden,
-    );
+    const decide = (): Value => judge(answer, request.shape, this.#clock.wall(), request.rows);
+    return this.#judged(signIn, decide, request);
   }
 
   /**
@@ -149,12 +147,14 @@ export class Requests {
     this.#session.refusePresent('unauthorized');
   }
 
-  #judged<Value>(signIn: SignIn, decide: () => Value, forbidden: 'sign-in' | 'retry' = 'sign-in'): Value {
+  #judged<Value>(signIn: SignIn, decide: () => Value, asked?: Pick<JsonRequest<unknown>, 'url' | 'forbidden'>): Value {
     try {
       return decide();
     } catch (error) {
-      if (error instanceof SignInRequiredError && error.code === 'forbidden' && forbidden === 'retry') {
-        throw new RetryableError('This database is closed to the user.', { class: 'auth', code: 'forbidden' });
+      if (error instanceof SignInRequiredError && asked?.forbidden === 'retry') {
+        // What another server thinks of the credentials is no reason to ask the person, and to stop, at ours.
+        if (error.code === 'forbidden' || (this.#server !== undefined && !this.#isOurs(asked.url)))
+          throw new RetryableError('This database is closed to the user.', { class: 'auth', code: error.code });
       }
       if (error instanceof SignInRequiredError) this.#session.refuse(signIn, error.code as 'unauthorized');
       throw error;

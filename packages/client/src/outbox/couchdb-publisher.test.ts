@@ -120,6 +120,28 @@ describe('the CouchDB publisher', () => {
     await expect(publishTo(unknown, [a])).rejects.toBeInstanceOf(SignInRequiredError);
   });
 
+  it('R12 what another server thinks of the credentials concerns only the events there', async () => {
+    const statuses = [401, 407, 403, 200];
+    const context = standalonePublishContext({
+      fetch: () => {
+        const status = statuses.shift() ?? 500;
+        const body = status === 200 ? [row(a)] : { error: 'no', reason: 'not known here' };
+        return Promise.resolve(new Response(JSON.stringify(body), { status }));
+      },
+      clock: new ManualClock(),
+      server: 'http://own.test/records',
+      auth,
+    });
+    const { publish } = couchdbPublisher({ url });
+    for (const code of ['unauthorized', 'proxy-unauthorized', 'forbidden']) {
+      const error: unknown = await publish([a], context).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(RetryableError);
+      expect(error).toMatchObject({ class: 'auth', code });
+    }
+    // Signed in as before: nothing was refused, and no one was asked.
+    expect(await publish([a], context)).toMatchObject({ accepted: [a.id] });
+  });
+
   it('S9 refuses an address or a name that cannot be meant, without showing it', () => {
     for (const options of [{ url: 'http://ann:secret@couch.test/e' }, { url: 'secret' }, { url, name: 'a secret' }]) {
       let error: unknown;
