@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { defaultEnvironment } from './environment.js';
-import type { Client } from './model/client.js';
-import { RetryableError } from './model/errors.js';
+import type { Client, EnqueueRequest } from './model/client.js';
+import { IdempotencyConflictError, RetryableError } from './model/errors.js';
 import type { DocumentEvent, PublishAnswer, Publisher } from './model/event.js';
 import { endStates } from './model/states.js';
 import { paint, TestBed } from './test-bed.fixture.js';
@@ -12,6 +12,8 @@ const { breathe } = defaultEnvironment();
 
 const ids = ['a', 'b', 'c', 'frozen', 'nowhere'];
 const colours = ['red', 'blue', 'green'];
+/** Given keys, some of which look like derived ones. */
+const keys = ['k', 'k~1', 'k~2', 'k:0'];
 const which = fc.nat(4);
 const step = fc.oneof(
   {
@@ -22,7 +24,14 @@ const step = fc.oneof(
       fc.constantFrom(...colours),
     ),
   },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(fc.constant('keyed'), fc.constantFrom(...ids), fc.constantFrom(...keys), fc.nat(1)),
+  },
+  fc.tuple(fc.constant('create'), fc.constantFrom(...ids), fc.constantFrom(...colours)),
   fc.tuple(fc.constant('delete'), fc.subarray(ids, { minLength: 1 })),
+  { weight: 2, arbitrary: fc.tuple(fc.constant('retryFailed')) },
+  fc.tuple(fc.constantFrom('edit', 'take-second', 'keep-first'), which),
   fc.tuple(fc.constantFrom('pause', 'resume', 'cancel', 'retryRest'), which),
   fc.tuple(fc.constant('writes'), fc.constantFrom('work', 'fail', 'lose their answer')),
   fc.tuple(fc.constant('refuse'), fc.nat(1), fc.subarray(ids)),
@@ -33,7 +42,11 @@ const step = fc.oneof(
 ) as fc.Arbitrary<Step>;
 type Step =
   | readonly ['paint', string[], string]
+  | readonly ['keyed', string, string, number]
+  | readonly ['create', string, string]
   | readonly ['delete', string[]]
+  | readonly ['retryFailed']
+  | readonly ['edit' | 'take-second' | 'keep-first', number]
   | readonly ['pause' | 'resume' | 'cancel' | 'retryRest', number]
   | readonly ['writes', 'work' | 'fail' | 'lose their answer']
   | readonly ['refuse', number, string[]]
@@ -72,6 +85,18 @@ class Place implements Publisher {
 }
 
 const compare = (a: DocumentEvent, b: DocumentEvent): number => a.sequence - b.sequence || a.index - b.index;
+
+const keyed = (id: string, key: string, to: string): EnqueueRequest => ({
+  target: 'local',
+  actions: [{ action: 'set-colour', operations: [{ id, key, to }] }],
+});
+const creating = (id: string, colour: string): EnqueueRequest => ({
+  target: 'local',
+  actions: [{ action: 'create', operations: [{ id, doc: { colour, type: 'person' } }] }],
+});
+function onlyConflicts(error: unknown): void {
+  if (!(error instanceof IdempotencyConflictError)) throw error;
+}
 
 class Story {
   readonly bed = new TestBed();
@@ -116,6 +141,27 @@ class Story {
       case 'paint':
         await client.enqueue(paint(given[1], given[2]));
         return;
+      case 'keyed':
+        // Another content under a key that is known is refused.
+        await client.enqueue(keyed(given[1], given[2], colours[given[3]] ?? '')).catch(onlyConflicts);
+        return;
+      case 'create':
+        await client.enqueue(creating(given[1], given[2]));
+        return;
+      case 'retryFailed':
+        await client.retryFailed();
+        return;
+      case 'edit': {
+        const failure = (await client.listFailures({ action: 'set-colour' }))[given[1]];
+        if (failure !== undefined) await client.editAndRetry(failure.failureId, { id: 'a', to: 'green' });
+        return;
+      }
+      case 'take-second':
+      case 'keep-first': {
+        const conflict = (await client.listQuarantined())[given[1]];
+        if (conflict !== undefined) await client.resolveQuarantined(conflict.quarantineId, given[0]);
+        return;
+      }
       case 'delete':
         await client.enqueue({
           target: 'local',
@@ -211,9 +257,9 @@ async function holds(steps: readonly Step[]): Promise<void> {
 }
 
 describe('events of what a client does', () => {
-  it('O1 O3 O6 O7 O8 are one for each mutation, named and ordered, through failures, kills and what a person does', async () => {
+  it('O1 O3 O6 O7 O8 R19 are one for each mutation, named and ordered, through failures, kills and what a person does', async () => {
     await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 20 }), holds), {
-      numRuns: 12,
+      numRuns: 20,
     });
   }, 120_000);
 });
