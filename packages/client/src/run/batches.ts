@@ -1,5 +1,5 @@
 import type { BatchRecord, Header, RowState, StoredFailure, StoredOperation } from '../queue/stored.js';
-import { recordId, sequenceOf, storedVersion, withRev } from '../queue/stored.js';
+import { hasEvent, recordId, sequenceOf, storedVersion, withRev } from '../queue/stored.js';
 import { partAt } from '../queue/parts.js';
 import { batchOf, type Batch } from './batch.js';
 import type { RunParts } from './parts.js';
@@ -68,8 +68,31 @@ export class Batches {
     loaded.record = withRev(record, revs);
   }
 
+  /**
+   * Writes the record of a batch that the header counts over what another runner has stored. Of an operation that both say
+   * is done the stored row stays: its event may be published already, and never becomes another one (O3).
+   */
+  async settle(
+    sequence: number,
+    record: BatchRecord,
+    rows: readonly RowState[],
+  ): Promise<{ readonly record: BatchRecord; readonly rows: readonly RowState[] }> {
+    const { queue } = this.#parts;
+    for (;;) {
+      const known = await queue.record(sequence, record.from);
+      const isSame = known?.rows.length === rows.length;
+      const kept = rows.map((row, place) => {
+        const stored = isSame ? known.rows[place] : undefined;
+        return hasEvent(row) && hasEvent(stored) ? stored : row;
+      });
+      const next = { ...record, _rev: known?.record._rev, rows: JSON.stringify(kept) };
+      const { revs, conflicts } = await queue.write([next]);
+      if (conflicts.size === 0) return { record: withRev(next, revs), rows: kept };
+    }
+  }
+
   /** Writes documents of ours over whatever another runner has stored under their names. */
-  async overwrite<Stored extends BatchRecord | StoredFailure>(docs: readonly Stored[]): Promise<readonly Stored[]> {
+  async overwrite<Stored extends StoredFailure>(docs: readonly Stored[]): Promise<readonly Stored[]> {
     const { queue } = this.#parts;
     const written: Stored[] = [];
     for (let open = docs; open.length > 0;) {

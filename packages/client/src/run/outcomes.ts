@@ -96,8 +96,9 @@ export class Outcomes {
     const adopted = await batches.overwrite<StoredFailure>(newFailures.filter(({ _id }) => conflicts.has(_id)));
     failures.added([...fresh, ...adopted]);
     quarantine.added(kept);
-    loaded.record = isOurs ? withRev(record, revs) : (await batches.overwrite([record]))[0];
-    this.#parts.pageEvents.happened(header, loaded, rows);
+    const settled = isOurs ? { record: withRev(record, revs), rows } : await batches.settle(sequence, record, rows);
+    loaded.record = settled.record;
+    this.#parts.pageEvents.happened(header, loaded, settled.rows);
     return this.#follow(bookkeeping.keep(meaning.next, revs), meaning);
   }
 
