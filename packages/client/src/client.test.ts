@@ -460,6 +460,34 @@ describe('the client', () => {
     expect(await firstValueFrom(third.failures$)).toEqual([]);
   });
 
+  it('7 what a late runner said first, and took back, leaves no failed row behind for whoever reads it', async () => {
+    const answers: ((result: HandlerResult) => void)[] = [];
+    const slow = defineAction({
+      name: 'slow',
+      operation: z.strictObject({}),
+      run: () => new Promise<HandlerResult>((resolve) => answers.push(resolve)),
+    });
+    const late = open({ actions: [slow as AnyAction] });
+    const actions = [{ action: 'slow', operations: [{ id: 'a' }, { id: 'b' }] }];
+    const { bulkOperationId } = await late.enqueue({ target: 'local', actions });
+    await expect.poll(() => answers.length).toBe(1);
+    const other = open({ actions: [slow as AnyAction] });
+    await expect.poll(() => answers.length).toBe(2);
+    answers[0]?.({ failed: [{ index: 0, code: 'no', reason: 'made up' }] });
+    const queue = new PouchDB('clinic-afield-queue');
+    const stored = async (prefix: string): Promise<object[]> => {
+      const options = { startkey: prefix, endkey: `${prefix}\uffff`, include_docs: true };
+      const { rows } = (await queue.allDocs(options)) as { rows: { doc: object }[] };
+      return rows.map(({ doc }) => doc);
+    };
+    await expect
+      .poll(async () => (await stored('b:')).map((doc) => JSON.parse((doc as { rows: string }).rows) as unknown))
+      .toEqual([[{ s: 'open' }, { s: 'applied' }]]);
+    await expect.poll(() => stored('f:')).toEqual([]);
+    answers[1]?.({});
+    expect(await settled(other, bulkOperationId)).toMatchObject({ state: 'done', applied: 2, failed: 0 });
+  });
+
   it('close: ends what runs, and every later call is refused with a clear error', async () => {
     const client = open();
     const ids = await seed(client, 300);

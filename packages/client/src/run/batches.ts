@@ -1,5 +1,5 @@
 import type { BatchRecord, Header, RowState, StoredFailure, StoredOperation } from '../queue/stored.js';
-import { hasEvent, recordId, sequenceOf, storedVersion, withRev } from '../queue/stored.js';
+import { hasEvent, isOutcome, recordId, sequenceOf, storedVersion, withRev } from '../queue/stored.js';
 import { partAt } from '../queue/parts.js';
 import { batchOf, type Batch } from './batch.js';
 import type { RunParts } from './parts.js';
@@ -66,6 +66,20 @@ export class Batches {
     const { revs, conflicts } = await this.#parts.queue.write([record]);
     if (conflicts.size > 0) throw new LeaseLostError();
     loaded.record = withRev(record, revs);
+  }
+
+  /**
+   * Takes back that operations have failed: their rows are again as before. False: another runner has written the record
+   * since, and has read them as failed.
+   */
+  async reopen(record: BatchRecord, before: readonly RowState[], rows: readonly RowState[]): Promise<boolean> {
+    const open = rows.map((row, place) => {
+      const known = before[place];
+      return row.s === 'failed' && known !== undefined && !isOutcome(known) ? known : row;
+    });
+    if (open.every((row, place) => row === rows[place])) return true;
+    const next: BatchRecord = { ...record, rows: JSON.stringify(open) };
+    return (await this.#parts.queue.write([next])).conflicts.size === 0;
   }
 
   /**

@@ -86,8 +86,10 @@ export class Outcomes {
         failures.added(fresh);
         quarantine.added(kept);
       }
-      // Another runner has the word on these operations: what we have said of them is taken back.
-      else await queue.write([...fresh, ...kept].map((doc) => ({ ...doc, _deleted: true })));
+      // Another runner has the word on these operations: what we have said of them is taken back, unless it has read it.
+      else if (!isOurs || (await batches.reopen(withRev(record, revs), loaded.rows, rows))) {
+        await queue.write([...fresh, ...kept].map((doc) => ({ ...doc, _deleted: true })));
+      }
       await bookkeeping.lost(sequence);
       return undefined;
     }
