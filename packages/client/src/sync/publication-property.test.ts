@@ -188,8 +188,10 @@ class Device {
     }
   }
 
-  /** Never says that less is unpublished than what all can see of ended batches. */
-  #checkCounts(): void {
+  /** Never says that less is unpublished than what all can see of ended batches. Whoever leads knows all headers. */
+  async #checkCounts(): Promise<void> {
+    await this.#tabs[0]?.tab.queue.loadNew();
+    await this.#tabs[0]?.tab.queue.refreshOpen();
     const counted = this.bed.tab.queue.headers().reduce((sum, { events = 0 }) => sum + events, 0);
     const [first] = this.#tabs;
     this.places.forEach((place, number) => {
@@ -202,7 +204,7 @@ class Device {
     this.bed.clock.advance(60_000);
     const tabs = together ? this.#tabs : this.#tabs.slice(0, 1);
     await Promise.all(tabs.flatMap(({ publications }) => publications.map((one) => published(one))));
-    this.#checkCounts();
+    await this.#checkCounts();
   }
 
   /** The oldest of those that share a document, as the queue would choose (R17). */
