@@ -2,6 +2,7 @@ import { z } from 'zod/mini';
 import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
+import { generationOf } from '../model/revision.js';
 import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
@@ -65,6 +66,8 @@ export function resultsErrand(parts: {
         server,
         truths.flatMap(({ docs }) => docs),
       );
+      // What another tab knows better is read before the next attempt.
+      if (error instanceof RetryableError && error.code === newer) reports.loaded((await queue.refreshAll()).reports);
       const delivered = truths.filter(({ docs }) => docs.every(({ _id }) => taken.has(_id)));
       for (const { header } of truths) stuck.add(header.id);
       for (const { header } of delivered) stuck.delete(header.id);
@@ -81,12 +84,24 @@ export function resultsErrand(parts: {
   };
 }
 
+/** Why a result was not sent: another tab has sent a newer one. */
+const newer = 'results-newer';
+
 /** Writes documents over what is there under their ids. Answers which the server took, and why not the others. */
 async function upsert(
   server: ServerDatabase,
   docs: readonly Doc[],
 ): Promise<{ taken: ReadonlySet<string>; error?: unknown }> {
   const present = await server.read(docs.map(({ _id }) => _id));
+  // A tab that wakes late must not write an older truth over a newer one: its report says the newer one is delivered.
+  const isOlder = (doc: Doc, place: number): boolean => ageOf(present[place]?.doc) > ageOf(doc);
+  if (docs.some(isOlder)) {
+    const error = new RetryableError('Another tab has sent a newer result.', {
+      class: 'conflict',
+      code: newer,
+    });
+    return { taken: new Set(), error };
+  }
   const answer = await server.write(
     docs.map((doc, place) => {
       const row = present[place];
@@ -99,6 +114,12 @@ async function upsert(
   if (refused === undefined || refused.ok) return { taken };
   const code = `results-${refused.error}`;
   return { taken, error: new RetryableError('The server did not take a result.', { class: 'server', code }) };
+}
+
+/** Grows with each change of the header or the report that a result is made of. */
+function ageOf(doc: Doc | undefined): number {
+  const age = doc?.['changes'];
+  return typeof age === 'number' ? age : 0;
 }
 
 function documentsOf(header: Header, failed: readonly StoredFailure[], reports: Reports, storeId: string): Doc[] {
@@ -121,6 +142,7 @@ function documentsOf(header: Header, failed: readonly StoredFailure[], reports: 
     notDone: header.total - header.applied - header.alreadyApplied - header.failed,
     ...(header.continuedBy === undefined ? {} : { continuedBy: header.continuedBy }),
     queuedAt: header.queuedAt,
+    changes: generationOf(header._rev) + generationOf(report._rev),
   };
   const docs = [result];
   const chunks = inChunks(failed.map(shared));
