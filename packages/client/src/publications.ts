@@ -1,4 +1,3 @@
-import { ServerDatabase } from './http/server-database.js';
 import type { Publisher } from './model/event.js';
 import { endStates } from './model/states.js';
 import { eventDocument } from './outbox/event-document.js';
@@ -11,7 +10,7 @@ import type { TransferParts } from './sync/transfer.js';
 /** The publication of events to each of the app's publishers, wired together. */
 export function publicationsOf(storeId: string, parts: Parts): readonly Publication[] {
   const { options, events, quarantine, transfer, requests, closed, replication, queue, runner, lease } = parts;
-  const server = options.server === undefined ? undefined : new ServerDatabase(options.server, requests);
+  const server = options.server === undefined ? undefined : parts.databases.documents;
   // Where another tab has begun what is not at its end, it may have come further than is known here: a later event of a
   // document would be seen before an earlier one.
   const refresh = async (): Promise<void> => {

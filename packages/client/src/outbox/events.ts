@@ -3,6 +3,7 @@ import type { Queue } from '../queue/queue.js';
 import { isOutcome, sequenceOf, type Header } from '../queue/stored.js';
 import { eventOf } from './event.js';
 import { isAtEnd, readableEnd } from './progress.js';
+import { firstOf } from './ranges.js';
 
 /** An operation whose event may be there. */
 export interface Place {
@@ -65,7 +66,7 @@ export class Events {
       if (sequence < after.sequence) continue;
       const end = readableEnd(header);
       for (let from = sequence === after.sequence ? after.index + 1 : 0; from < end; from += perRead) {
-        const indexes = Array.from({ length: Math.min(perRead, end - from) }, (_, place) => from + place);
+        const indexes = firstOf([[from, end]], from, end, perRead);
         for (const { event } of await this.at(storeId, header, indexes)) {
           if (event === undefined) continue;
           found.push(event);

@@ -3,6 +3,7 @@ import { z } from 'zod/mini';
 import type { Channel } from '../model/environment.js';
 import type { DocumentEvent } from '../model/event.js';
 import type { Doc } from '../model/json.js';
+import { sameJson } from '../model/same-json.js';
 import type { Queue } from '../queue/queue.js';
 import { isOutcome, sequenceOf, storedVersion, type Header, type RowState } from '../queue/stored.js';
 import { eventDocument, readEventDocument } from './event-document.js';
@@ -107,6 +108,8 @@ export class PageEvents {
     }
     this.#tellLater(progress);
     const note = { ...this.#note, progress: toldUpTo(progress, queue.headers()) };
+    // Most starts have nothing new to tell: then nothing is written.
+    if (sameJson(note.progress, this.#note.progress)) return;
     this.noted([note], (await queue.write([note])).revs);
   }
 

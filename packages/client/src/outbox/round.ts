@@ -67,7 +67,7 @@ export class Round {
     if (header.unsettled !== undefined) await this.#holdOpen(header, o);
     const end = readableEnd(header);
     for (let from = n; from < end;) {
-      const indexes = Array.from({ length: Math.min(perRead, end - from) }, (_, place) => from + place);
+      const indexes = firstOf([[from, end]], from, end, perRead);
       const places = await this.#placesAt(header, indexes);
       if (!this.#take(places, page)) return false;
       if (places.length < indexes.length) break;

@@ -1,6 +1,6 @@
 import type { DuplicateOperation, EnqueueReceipt } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
-import { endStates, type Target } from '../model/states.js';
+import type { Target } from '../model/states.js';
 import { sinceNow, takeOverAfterMs } from './claim-wait.js';
 import type { Claims, WantedKey } from './claims.js';
 import { operationHash, planHash, requestHash, type Entry } from './content-hash.js';
@@ -8,7 +8,8 @@ import { keyOf } from './keys.js';
 import { duplicateReceiptOf, receiptOf } from './receipt.js';
 import type { Queue } from './queue.js';
 import type { Refused } from './refused.js';
-import { claimId, sequenceOf, type Header, type StoredClaim } from './stored.js';
+import { claimId, type Header, type StoredClaim } from './stored.js';
+import { withdraw } from './withdrawal.js';
 
 /** A request with a given key somewhere in it, checked, as it would be queued. */
 export interface KeyedRequest {
@@ -113,7 +114,7 @@ export class KeyedIntake {
       if (holder.hash !== whole.hash) throw await refused.whole(request, whole, holder);
       return this.#wasQueued(request, keys, holder);
     }
-    const first = own.flatMap((one) => (one === undefined || one.first !== undefined ? [] : [one]));
+    const first = firstsOf(own);
     const held = await claims.take(id, first);
     const conflicts = conflictsOf(own, held);
     if (conflicts.length > 0) throw await refused.operations(request, conflicts);
@@ -139,21 +140,14 @@ export class KeyedIntake {
   }
 
   /** Someone has taken one of its keys over before it was there. Answers whether it is out of the way, before it has run. */
-  async #withdraw({ _id }: Header): Promise<boolean> {
-    const { header } = await this.#parts.queue.change(sequenceOf(_id), (stored) =>
-      stored.attempts > 0 || endStates.has(stored.state)
-        ? undefined
-        : { ...stored, state: 'cancelled', withdrawn: true, wait: null },
-    );
-    return header.withdrawn === true;
+  async #withdraw(late: Header): Promise<boolean> {
+    return (await withdraw(this.#parts.queue, late, { withdrawn: true })).withdrawn === true;
   }
 
   /** All of it was queued before under the key of the whole: says which bulk operation holds each operation. */
   async #wasQueued(request: KeyedRequest, { own }: GivenKeys, holder: StoredClaim): Promise<EnqueueReceipt> {
     const header = this.#headerOf(holder.bulkOperationId);
-    const held = await this.#parts.claims.read(
-      own.flatMap((one) => (one === undefined || one.first !== undefined ? [] : [one._id])),
-    );
+    const held = await this.#parts.claims.read(firstsOf(own).map(({ _id }) => _id));
     let place = 0;
     const duplicates = request.entries.map((_entry, index): DuplicateOperation => {
       const one = own[index];
@@ -197,8 +191,13 @@ async function givenKeys(
   return { whole: { _id: claimId('b', key), index: -1, hash }, own };
 }
 
+/** Of each key that operations were given, the first one that has it. */
+function firstsOf(own: GivenKeys['own']): OwnKey[] {
+  return own.flatMap((one) => (one === undefined || one.first !== undefined ? [] : [one]));
+}
+
 function wantedOf({ whole, own }: GivenKeys): WantedKey[] {
-  const first = own.flatMap((one) => (one === undefined || one.first !== undefined ? [] : [one]));
+  const first = firstsOf(own);
   return whole === undefined ? first : [whole, ...first];
 }
 

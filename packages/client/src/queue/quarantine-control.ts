@@ -2,7 +2,7 @@ import type { EnqueueReceipt } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { AfieldError } from '../model/errors.js';
 import type { QuarantineDecision, QuarantineKind } from '../model/quarantine.js';
-import { endStates, type Target } from '../model/states.js';
+import type { Target } from '../model/states.js';
 import type { Entry } from './content-hash.js';
 import { storedKey, takenKey } from './keys.js';
 import { newHeader, partsOf } from './new-header.js';
@@ -10,7 +10,8 @@ import type { Quarantine } from './quarantine.js';
 import { secondOperation } from './quarantined.js';
 import type { Queue } from './queue.js';
 import { receiptOf } from './receipt.js';
-import { quarantineDoc, sequenceOf, withRev, type Header, type StoredQuarantine } from './stored.js';
+import { quarantineDoc, withRev, type Header, type StoredQuarantine } from './stored.js';
+import { withdraw } from './withdrawal.js';
 
 /** What is queued when a person lets a second version count: its operations have keys of their own. */
 export interface TakenSecond {
@@ -111,9 +112,7 @@ export class QuarantineControl {
         continue;
       }
       if (entry.resolution.bulkOperationId === header.id) return true;
-      const { header: after } = await this.#queue.change(sequenceOf(header._id), (stored) =>
-        stored.attempts > 0 || endStates.has(stored.state) ? undefined : { ...stored, state: 'cancelled', wait: null },
-      );
+      const after = await withdraw(this.#queue, header);
       return after.state !== 'cancelled';
     }
   }

@@ -295,7 +295,7 @@ export class Queue {
   }
 
   /** What is known of the operations `from` … `to` (excluded), by index; those of which nothing is stored are left out. */
-  async rowsBetween(sequence: number, from: number, to: number): Promise<ReadonlyMap<number, RowState>> {
+  async #rowsBetween(sequence: number, from: number, to: number): Promise<ReadonlyMap<number, RowState>> {
     // A record has at most a hundred operations: the first of these may lie in one that begins before them.
     const docs = await this.#db.range(
       recordId(sequence, Math.max(0, from - payloadSize + 1)),
@@ -316,7 +316,7 @@ export class Queue {
   async rowsAt(sequence: number, indexes: readonly number[]): Promise<ReadonlyMap<number, RowState>> {
     const found = new Map<number, RowState>();
     for (const [from, to] of stretchesOf(indexes)) {
-      for (const [index, row] of await this.rowsBetween(sequence, from, to)) found.set(index, row);
+      for (const [index, row] of await this.#rowsBetween(sequence, from, to)) found.set(index, row);
     }
     return found;
   }

@@ -2,7 +2,7 @@ import { z } from 'zod/mini';
 import type { EnqueueReceipt } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { AfieldError } from '../model/errors.js';
-import { endStates, type NotDoneOperation, type Target } from '../model/states.js';
+import type { NotDoneOperation, Target } from '../model/states.js';
 import type { Failures } from './failures.js';
 import { newHeader, partsOf } from './new-header.js';
 import { receiptOf } from './receipt.js';
@@ -19,6 +19,7 @@ import {
   type StoredFailure,
   type StoredOperation,
 } from './stored.js';
+import { withdraw } from './withdrawal.js';
 
 const marksPerWrite = 500;
 
@@ -215,13 +216,9 @@ export class Retries {
   }
 
   /** Ends one that came too late, unless it runs already. Answers whether it stays. */
-  async #withdraw({ _id }: Header, continuedBy: string | undefined): Promise<boolean> {
+  async #withdraw(late: Header, continuedBy: string | undefined): Promise<boolean> {
     const by = continuedBy === undefined ? {} : { continuedBy };
-    const { header } = await this.#queue.change(sequenceOf(_id), (stored) =>
-      stored.attempts > 0 || endStates.has(stored.state)
-        ? undefined
-        : { ...stored, ...by, state: 'cancelled', wait: null },
-    );
+    const header = await withdraw(this.#queue, late, by);
     return header.state !== 'cancelled';
   }
 

@@ -158,7 +158,8 @@ function stateFor(summary: ErrorSummary): BulkOperationState {
   return summary.class === 'storage' ? 'waiting-storage' : 'waiting-retry';
 }
 
-function bugOf(error: unknown): { name: string; stack: string } {
+/** An error that is someone's bug, kept for its author. */
+export function bugOf(error: unknown): { name: string; stack: string } {
   if (!(error instanceof Error)) return { name: 'Error', stack: String(error) };
   return { name: error.name, stack: error.stack ?? '' };
 }

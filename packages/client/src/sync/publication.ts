@@ -21,6 +21,7 @@ import { clampFloor } from '../retry/ramp.js';
 import { classifyError } from '../retry/classify.js';
 import { beginWait } from '../retry/wait.js';
 import { publishOnce, type Publishing, type PublishingParts } from './publishing.js';
+import { bugOf } from '../run/transitions.js';
 import { Transfer, type Carrier, type Errand, type TransferParts } from './transfer.js';
 
 export interface PublicationParts extends TransferParts, PublishingParts {
@@ -125,7 +126,8 @@ export class Publication implements Carrier {
         const outcome = await publishOnce(page.events, this.#transfer.status().attempt, this.#parts);
         this.#known = this.#settle(page, progress, outcome);
         const { accepted, error } = outcome;
-        this.#bug = error === undefined ? undefined : bugOf(error);
+        // What is neither the network's nor the server's doing is for the publisher's author.
+        this.#bug = error !== undefined && classifyError(error).kind === 'bug' ? bugOf(error) : undefined;
         if (error !== undefined) this.#startAnew('all');
         return { data: this.#known, transferred: accepted, ...(error === undefined ? {} : { error }) };
       },
@@ -236,12 +238,4 @@ export class Publication implements Carrier {
     this.#page = undefined;
     if (this.#looks !== 'all') this.#looks = looks;
   }
-}
-
-/** What a publisher threw that is neither the network's nor the server's doing: for its author. */
-function bugOf(error: unknown): PublisherStatus['bug'] {
-  if (classifyError(error).kind !== 'bug') return undefined;
-  return error instanceof Error
-    ? { name: error.name, stack: error.stack ?? '' }
-    : { name: 'Error', stack: String(error) };
 }
