@@ -66,6 +66,7 @@ const operations = z.array(
   }),
 );
 const payloadDoc = z.looseObject({ operations: z.string() });
+const quarantineDoc = z.looseObject({ content: z.optional(z.looseObject({ payload: z.string() })) });
 
 /** One operation of a bulk operation, with what is known of it. */
 export interface Mutation {
@@ -122,6 +123,12 @@ export class StoredQueue {
 
   header(sequence: number): StoredHeader | undefined {
     return this.headers().find((header) => header.sequence === sequence);
+  }
+
+  /** How the ids of content begin that a bulk operation, or a second version in quarantine, has. */
+  namedContent(): string[] {
+    const seconds = this.documents('u:').flatMap((doc) => quarantineDoc.parse(doc).content ?? []);
+    return [...this.headers(), ...seconds].map(({ payload }) => payload);
   }
 
   records(sequence: number): StoredRecord[] {
