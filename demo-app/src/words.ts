@@ -26,6 +26,7 @@ export const states: Record<BulkOperationState, Words> = {
   'waiting-network': { text: 'No network. It goes on when the network is back', mood: 'waiting' },
   'waiting-storage': { text: 'This device’s storage does not answer. It will be tried again', mood: 'waiting' },
   'waiting-handler': { text: 'Needs a newer version of this app', mood: 'bad' },
+  'waiting-index': { text: 'Waits until this device has read its records', mood: 'waiting' },
   paused: { text: 'Paused', mood: 'waiting' },
   done: { text: 'Done', mood: 'good' },
   'done-with-failures': { text: 'Done, but not for all of them', mood: 'bad' },

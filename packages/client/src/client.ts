@@ -14,6 +14,7 @@ import type {
 import { ClientClosedError } from './model/errors.js';
 import type { DocumentEvent } from './model/event.js';
 import { checkListing } from './outbox/listing.js';
+import type { LocalIndex } from './model/lookup.js';
 import type { PouchLike } from './model/pouch.js';
 import type { QuarantineDecision, QuarantineEntry } from './model/quarantine.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation } from './model/states.js';
@@ -127,6 +128,10 @@ class AfieldClient implements Client {
 
   get storeId(): Promise<string> {
     return this.#store.open();
+  }
+
+  index(name: string): LocalIndex {
+    return this.#parts.indexes.get(name);
   }
 
   enqueue(request: EnqueueRequest | PlanRequest): Promise<EnqueueReceipt> {

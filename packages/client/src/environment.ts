@@ -11,6 +11,7 @@ export function defaultEnvironment(): Environment {
     connectivity: browserConnectivity,
     presence: pagePresence(),
     channel: broadcastChannel,
+    indexedDB: typeof indexedDB === 'object' ? indexedDB : undefined,
     breathe: nextTask,
     random: Math.random,
     newId: newUuid,

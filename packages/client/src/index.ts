@@ -1,6 +1,7 @@
 export { createClient } from './client.js';
 export { defineDocumentAction, defineAction } from './actions/define.js';
 export { definePlan } from './actions/plan.js';
+export { defineIndex } from './lookup/define.js';
 export { createAction, type CreateOperation } from './actions/create.js';
 export { updateAction, type UpdateOperation } from './actions/update.js';
 export { deleteAction } from './actions/delete.js';
@@ -17,6 +18,7 @@ export {
   AfieldError,
   ClientClosedError,
   IdempotencyConflictError,
+  IndexNotReadyError,
   InvalidRequestError,
   RetryableError,
   StoreTooNewError,
@@ -70,6 +72,21 @@ export type {
 export type { DocumentEvent, EventKind, PublishAnswer, PublishContext, Publisher } from './model/event.js';
 export type { QuarantineDecision, QuarantineEntry, QuarantineKind } from './model/quarantine.js';
 export type { AnyPlan, DocumentReader, Plan, PlanContext } from './model/plan.js';
+export type {
+  IndexAnswer,
+  IndexDefinition,
+  IndexKey,
+  IndexKeys,
+  IndexPrefix,
+  IndexQuery,
+  IndexQueryOptions,
+  IndexRange,
+  IndexReader,
+  IndexRow,
+  IndexState,
+  LocalIndex,
+  SkippedDocument,
+} from './model/lookup.js';
 export type { Failure, FailureCode } from './model/failure.js';
 export type { Channel, Clock, Connectivity, Environment, Locks, Presence } from './model/environment.js';
 export type {

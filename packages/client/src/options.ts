@@ -18,6 +18,7 @@ const known = new Set<string>([
   'PouchDB',
   'actions',
   'plans',
+  'indexes',
   'documents',
   'server',
   'results',

@@ -6,6 +6,7 @@ import type { ClientOptions } from './model/client.js';
 import type { Target } from './model/states.js';
 import { actionsByName, plansByName } from './options.js';
 import { typeOf } from './actions/document.js';
+import { Indexes } from './lookup/indexes.js';
 import { Events } from './outbox/events.js';
 import { PageEvents } from './outbox/page-events.js';
 import { publishContext } from './outbox/publish-context.js';
@@ -115,6 +116,14 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const stores = { local: documentStore, server };
   const handlerFetch: typeof fetch = (input, init) => requests.handlerFetch(input, init);
 
+  const indexes = new Indexes(options.indexes ?? [], {
+    ...environment,
+    client: options.name,
+    documents: documentStore,
+    closed,
+    changed: poke,
+  });
+
   const events = new Events(queue);
   const pageEvents = new PageEvents({ queue, events, closed, breathe });
   const planning = new Planning({
@@ -122,6 +131,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     plans,
     actions,
     readers: stores,
+    indexes,
     handlerFetch,
     clock,
     closed,
@@ -225,6 +235,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     gate,
     requests,
     databases,
+    indexes,
     events,
     pageEvents,
     planning,

@@ -127,6 +127,7 @@ export class FakeProcess {
         },
       },
       fetch: this.fetch,
+      indexedDB: undefined,
       locks,
       connectivity: {
         online: () => connectivity.online(),

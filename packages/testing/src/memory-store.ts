@@ -133,6 +133,10 @@ class Handle implements PouchLike {
     return Object.assign(done, { on: () => done, cancel: () => undefined });
   }
 
+  id(): Promise<string> {
+    return this.#call('id', 'other', () => this.database.id);
+  }
+
   info(): Promise<unknown> {
     return this.#call('info', 'read', () => ({
       db_name: this.name,

@@ -5,6 +5,7 @@ import type { Doc, Json } from './json.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation, Target } from './states.js';
 import type { AnyAction } from './handler.js';
 import type { AnyPlan } from './plan.js';
+import type { IndexDefinition, LocalIndex } from './lookup.js';
 import type { PouchConstructor, PouchLike } from './pouch.js';
 import type { QuarantineDecision, QuarantineEntry } from './quarantine.js';
 
@@ -30,6 +31,8 @@ export interface ClientOptions {
   readonly actions: readonly AnyAction[];
   /** Requests that become operations only when they run. Default: none. */
   readonly plans?: readonly AnyPlan[];
+  /** Indexes of the app's own PouchDB. The tab that leads builds them and keeps them up to date. Default: none. */
+  readonly indexes?: readonly IndexDefinition[];
   /** Name of the app's own PouchDB, for the target `local`. Default: `name`. */
   readonly documents?: string;
   /** Address of the app's CouchDB database, without credentials. Without it only the target `local` works, and nothing is sent. */
@@ -187,6 +190,8 @@ export interface Client {
   readonly events$: Observable<DocumentEvent>;
   /** Conflicting duplicates that no person has decided on yet; the present ones come at once to whoever subscribes late. */
   readonly quarantine$: Observable<readonly QuarantineEntry[]>;
+  /** One of the client's indexes. Throws `AfieldError` (`unknown_index`) when `indexes` has none of that name. */
+  index(name: string): LocalIndex;
   /**
    * Resolves when everything is durable (O2). What was queued before, with the same keys and the same content, is not queued
    * again, and the receipt says so. Rejects with `InvalidRequestError` and stores nothing when something is wrong, and with

@@ -49,6 +49,8 @@ export interface Environment {
   readonly presence: Presence;
   /** Opens the channel of a store; `news` is called when another tab announces, with what it said. */
   readonly channel: (name: string, news: (message?: unknown) => void) => Channel;
+  /** Where indexes are stored; undefined where the engine has none. */
+  readonly indexedDB: IDBFactory | undefined;
   /** Gives the page a turn in the middle of long work. */
   readonly breathe: () => Promise<void>;
   /** 0 ≤ random() < 1. */

@@ -116,6 +116,33 @@ export class RetryableError extends AfieldError {
   }
 }
 
+/**
+ * An index cannot answer now: it is built (`building`, `idle`), it has stopped (`parked`), or it has not seen the last writes
+ * in time (`behind`). A plan that meets it waits as `waiting-index` (R7, B2).
+ */
+export class IndexNotReadyError extends RetryableError {
+  constructor(
+    readonly index: string,
+    readonly state: 'idle' | 'building' | 'parked' | 'behind',
+    /** Why it is parked: a short machine name. */
+    readonly reason?: string,
+    options: { cause?: unknown } = {},
+  ) {
+    super(`The index "${index}" ${indexWords[state]}${reason === undefined ? '' : ` (${reason})`}.`, {
+      class: 'storage',
+      code: 'index_not_ready',
+      ...options,
+    });
+  }
+}
+
+const indexWords = {
+  idle: 'is not built yet: call build(), or wait until the client has started',
+  building: 'is being built: wait until its state$ is `ready`',
+  parked: 'has stopped: see its state$, mend the cause, and call resume()',
+  behind: 'has not seen the last writes in time: try again',
+} as const;
+
 /** The server wants to know who we are (401, 407), or refuses us as a whole (403): nothing is tried until credentials come. */
 export class SignInRequiredError extends AfieldError {
   readonly class = 'auth';

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { ActionPart } from './client.js';
 import type { Doc } from './json.js';
+import type { IndexReader } from './lookup.js';
 import type { DocRow } from './pouch.js';
 
 /** The target's documents, to be read. What may pass is thrown as `RetryableError`. */
@@ -13,6 +14,8 @@ export interface DocumentReader {
 
 export interface PlanContext {
   readonly db: DocumentReader;
+  /** An index that the plan has named in `indexes`. Throws `TypeError` for any other. */
+  index(name: string): IndexReader;
   /** A fetch that throws `RetryableError` for what may pass, for plans that ask other services. */
   readonly fetch: typeof fetch;
   /** Aborts when the client is closed. */
@@ -37,6 +40,11 @@ export interface Plan<Request = unknown> {
    * the same.
    */
   plan(request: Request, context: PlanContext): Promise<readonly ActionPart[]>;
+  /**
+   * Names of the client's indexes that the plan asks. Until all of them are ready the bulk operation waits as
+   * `waiting-index`, and no attempt is counted. An index knows the device's documents: such a plan needs the target `local`.
+   */
+  readonly indexes?: readonly string[];
   /**
    * The documents that its operations may change, asked when the request is queued. Without it the bulk operation waits
    * for all earlier ones of its target, and holds back all later ones, until it is planned (R17).

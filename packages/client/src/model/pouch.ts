@@ -10,6 +10,8 @@ export interface PouchLike {
   get(id: string, options?: object): Promise<object>;
   put(doc: object): Promise<unknown>;
   changes(options: object): PouchChanges;
+  /** A name that this database was given when it was made: another one after it was destroyed and made again. */
+  id(): Promise<string>;
   info(): Promise<unknown>;
   close(): Promise<void>;
   destroy(): Promise<unknown>;

@@ -10,6 +10,7 @@ export type BulkOperationState =
   | 'waiting-network'
   | 'waiting-storage'
   | 'waiting-handler'
+  | 'waiting-index'
   | 'paused'
   | 'done'
   | 'done-with-failures'

@@ -43,6 +43,7 @@ export const headerDoc = z.object({
     'waiting-network',
     'waiting-storage',
     'waiting-handler',
+    'waiting-index',
     'paused',
     'done',
     'done-with-failures',

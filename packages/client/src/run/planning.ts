@@ -1,7 +1,9 @@
+import type { Indexes } from '../lookup/indexes.js';
 import type { ActionPart, DryRun } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { InvalidRequestError } from '../model/errors.js';
 import type { AnyAction } from '../model/handler.js';
+import type { IndexReader } from '../model/lookup.js';
 import type { AnyPlan, DocumentReader } from '../model/plan.js';
 import type { Target } from '../model/states.js';
 import { plannedKeys } from '../queue/keys.js';
@@ -16,6 +18,7 @@ export interface PlanningParts {
   readonly plans: ReadonlyMap<string, AnyPlan>;
   readonly actions: ReadonlyMap<string, AnyAction>;
   readonly readers: Readonly<Record<Target, DocumentReader | undefined>>;
+  readonly indexes: Indexes;
   readonly handlerFetch: typeof fetch;
   readonly clock: Clock;
   readonly closed: AbortSignal;
@@ -86,10 +89,16 @@ export class Planning {
     target: Target,
     attempt: number,
   ): Promise<{ actions: readonly ActionPart[]; checked: CheckedRequest }> {
-    const { readers, handlerFetch, clock, closed, actions: known, breathe } = this.#parts;
+    const { readers, indexes, handlerFetch, clock, closed, actions: known, breathe } = this.#parts;
     const db = readers[target];
     if (db === undefined) throw new TypeError('The target of the plan is not there.');
-    const context = { db: readOnly(db), fetch: handlerFetch, signal: closed, attempt, now: clock.wall() };
+    const index = (name: string): IndexReader => {
+      if (plan.indexes?.includes(name) !== true) {
+        throw new TypeError(`The plan "${plan.name}" does not name the index "${name}" in its \`indexes\`.`);
+      }
+      return indexes.get(name);
+    };
+    const context = { db: readOnly(db), index, fetch: handlerFetch, signal: closed, attempt, now: clock.wall() };
     const run = async (): Promise<readonly ActionPart[]> => plan.plan(request, context);
     const actions = await untilAborted(run(), closed);
     const checked = await checkActions(actions, known, readers.server !== undefined, breathe, undefined, true);

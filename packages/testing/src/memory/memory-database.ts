@@ -31,6 +31,8 @@ export class MemoryDatabase {
   readonly #trees = new Map<string, RevisionTree>();
   /** The sequence of each document's last change, in the order of the changes. */
   readonly #changed = new Map<string, number>();
+  /** A name of its own: another one when the database is made anew. */
+  readonly id = randomUUID();
   readonly #locals = new Map<string, string>();
   readonly #saltOf: (id: string) => string;
   readonly #isPouch: boolean;
