@@ -120,6 +120,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     ...environment,
     client: options.name,
     documents: documentStore,
+    scheduler,
+    timeoutMs,
     closed,
     changed: poke,
   });

@@ -1,16 +1,31 @@
-import { BehaviorSubject, type Observable } from 'rxjs';
+import { defer, type Observable } from 'rxjs';
 import type { Channel, Clock, Locks } from '../model/environment.js';
-import { IndexNotReadyError } from '../model/errors.js';
+import { ClientClosedError, IndexNotReadyError } from '../model/errors.js';
 import type {
   IndexAnswer,
   IndexDefinition,
   IndexQuery,
   IndexQueryOptions,
+  IndexRow,
   IndexState,
   LocalIndex,
   SkippedDocument,
 } from '../model/lookup.js';
+import { localStoreError } from '../retry/classify.js';
+import type { Scheduler } from '../retry/scheduler.js';
+import { beginWait } from '../retry/wait.js';
 import type { LocalDatabase } from '../store/local-database.js';
+import { AnnouncedState } from './announced-state.js';
+import { Connection } from './connection.js';
+import type { IndexStore, Meta } from './index-store.js';
+import { databaseName, removeOlder } from './names.js';
+import { covers } from './pass.js';
+import { checkQueryOptions, rangesOf, type KeyRange } from './ranges.js';
+import { Upkeep } from './upkeep.js';
+import { withDocs } from './with-docs.js';
+
+/** Changes that come close together are read together. */
+const followAfterMs = 50;
 
 export interface KeptIndexParts {
   /** Names the client's stores. */
@@ -19,6 +34,9 @@ export interface KeptIndexParts {
   readonly indexedDB: IDBFactory | undefined;
   readonly locks: Locks;
   readonly clock: Clock;
+  readonly scheduler: Scheduler;
+  /** Milliseconds after which a call on a store that has not settled counts as failed. */
+  readonly timeoutMs: number;
   readonly channel: (name: string, news: (message?: unknown) => void) => Channel;
   readonly breathe: () => Promise<void>;
   readonly random: () => number;
@@ -28,43 +46,236 @@ export interface KeptIndexParts {
   readonly changed: () => void;
 }
 
-/** One index: kept up to date from the documents' changes. */
+/**
+ * One index, kept up to date from the documents' changes.
+ *
+ *   idle ─▶ building ─ all changes are stored ─▶ ready ─ follows the feed
+ *             ▲  │ an error that may pass: again from the resume point, at most 10 times without progress
+ *             │  └─ any other error, or the 11th ─▶ parked
+ *             └──────────────── resume(), or the next start ──┘
+ */
 export class KeptIndex implements LocalIndex {
   readonly name: string;
   readonly state$: Observable<IndexState>;
-  readonly #state = new BehaviorSubject<IndexState>({ state: 'idle' });
+  readonly #definition: IndexDefinition;
+  readonly #parts: KeptIndexParts;
+  readonly #state: AnnouncedState;
+  readonly #connection: Connection;
+  readonly #upkeep: Upkeep;
+  #feed: { cancel(): void } | undefined;
+  #looking: Promise<void> | undefined;
+  #olderGone = false;
 
-  constructor(definition: IndexDefinition, _parts: KeptIndexParts) {
+  constructor(definition: IndexDefinition, parts: KeptIndexParts) {
+    const { client, clock, channel } = parts;
     this.name = definition.name;
-    this.state$ = this.#state.asObservable();
+    this.#definition = definition;
+    this.#parts = parts;
+    const database = databaseName(client, definition);
+    this.#state = new AnnouncedState({
+      clock,
+      channel: (news) => channel(database, news),
+      changed: () => {
+        this.#changed();
+      },
+      heard: (state) => {
+        this.#upkeep.heard(state);
+      },
+    });
+    this.#connection = new Connection({
+      ...parts,
+      database,
+      removed: () => {
+        this.#upkeep.removed();
+      },
+    });
+    this.#upkeep = new Upkeep({
+      ...parts,
+      definition,
+      lock: database,
+      connection: this.#connection,
+      state: this.#state,
+    });
+    this.state$ = defer(() => {
+      void this.#look();
+      return this.#state.changes;
+    });
   }
 
+  /** Whether it can be asked now, as far as this tab knows. */
   get isReady(): boolean {
     return this.#state.value.state === 'ready';
   }
 
-  follow(): void {}
-  poke(): void {}
+  /** Keeps it up to date from now on; what is parked is tried again (B2). */
+  follow(): void {
+    if (this.#feed !== undefined || this.#parts.closed.aborted) return;
+    this.#state.listen();
+    const feed = this.#parts.documents.pouch.changes({ live: true, since: 'now', return_docs: false });
+    this.#feed = feed;
+    feed.on('change', () => {
+      this.poke();
+    });
+    // A feed that breaks costs nothing but the early start: queries look for themselves, and the client pokes.
+    feed.on('error', () => undefined);
+    Promise.resolve(feed).catch(() => undefined);
+    void this.#upkeep.again(false);
+  }
 
-  query(_query: IndexQuery, _options?: IndexQueryOptions): Promise<IndexAnswer> {
-    return Promise.reject(new IndexNotReadyError(this.name, 'idle'));
+  /** Documents may have been written. */
+  poke(): void {
+    const { scheduler, clock, closed } = this.#parts;
+    const key = `index:${this.name}`;
+    if (this.#feed === undefined || closed.aborted || scheduler.isWaiting(key)) return;
+    scheduler.wait(key, beginWait(clock, followAfterMs), () => {
+      void this.#upkeep.catchUp();
+    });
+  }
+
+  async query(query: IndexQuery, options: IndexQueryOptions = {}): Promise<IndexAnswer> {
+    const { documents, indexedDB, breathe } = this.#parts;
+    this.#assertOpen();
+    const { include_docs, limit, waitMs, stale } = checkQueryOptions(options);
+    const ranges = rangesOf(query, (a, b) => indexedDB?.cmp(a, b) ?? 0);
+    const { source, head } = await this.#head();
+    let found = await this.#read(ranges, limit);
+    let meta = this.#asked(found.meta, source);
+    if (!covers(meta, head)) {
+      await this.#waitUntil(head, waitMs);
+      found = await this.#read(ranges, limit);
+      meta = this.#asked(found.meta, source);
+    }
+    const behind = !covers(meta, head);
+    if (behind && stale === 'refuse') throw new IndexNotReadyError(this.name, 'behind');
+    return { rows: include_docs ? await withDocs(found.rows, documents, breathe) : found.rows, behind };
   }
 
   build(): Promise<void> {
-    return Promise.reject(new IndexNotReadyError(this.name, 'idle'));
-  }
-  resume(): Promise<void> {
-    return this.build();
-  }
-  rebuild(): Promise<void> {
-    return this.build();
-  }
-  skipped(): Promise<readonly SkippedDocument[]> {
-    return Promise.resolve([]);
+    return this.#bring(false);
   }
 
-  close(): Promise<void> {
-    this.#state.complete();
-    return Promise.resolve();
+  resume(): Promise<void> {
+    return this.#bring(false);
+  }
+
+  rebuild(): Promise<void> {
+    return this.#bring(true);
+  }
+
+  async skipped(): Promise<readonly SkippedDocument[]> {
+    this.#assertOpen();
+    return this.#reading((store) => store.skipped());
+  }
+
+  async close(): Promise<void> {
+    this.#feed?.cancel();
+    this.#connection.close();
+    await this.#upkeep.idle();
+    this.#state.close();
+  }
+
+  async #bring(anew: boolean): Promise<void> {
+    this.#assertOpen();
+    this.#state.listen();
+    await this.#upkeep.again(anew);
+    this.#assertOpen();
+    const { parked } = this.#upkeep;
+    if (parked !== undefined) {
+      throw new IndexNotReadyError(this.name, 'parked', parked.reason, { cause: parked.error });
+    }
+  }
+
+  /** Shows what is stored to whoever looks before this tab has done anything itself. */
+  #look(): Promise<void> {
+    this.#looking ??= (async () => {
+      this.#state.listen();
+      try {
+        const meta = await this.#reading((store) => store.meta());
+        if (this.#state.value.state === 'idle') this.#state.found(this.#upkeep.stateOf(meta));
+      } catch {
+        this.#looking = undefined; // it stays `idle`: looked at again by the next who asks
+      }
+    })();
+    return this.#looking;
+  }
+
+  /** What the source holds at this moment. */
+  async #head(): Promise<{ source: string; head: number | string }> {
+    const { documents } = this.#parts;
+    const [source, { sequence }] = await this.#connection.within(Promise.all([documents.id(), documents.extent()]));
+    return { source, head: sequence };
+  }
+
+  /** Throws when the index cannot answer. */
+  #asked(meta: Meta | undefined, source: string): Meta {
+    const parked = this.#upkeep.seen(meta);
+    if (parked !== undefined) throw new IndexNotReadyError(this.name, 'parked', parked.reason);
+    if (meta === undefined)
+      throw new IndexNotReadyError(this.name, this.#state.value.state === 'building' ? 'building' : 'idle');
+    if (!meta.complete) throw new IndexNotReadyError(this.name, 'building');
+    if (meta.source === source) return meta;
+    // The database was made anew: what is stored is of the one before.
+    void this.#upkeep.catchUp();
+    throw new IndexNotReadyError(this.name, 'building');
+  }
+
+  /** Waits until all changes up to `head` are stored, the index stops, or the time is over. */
+  async #waitUntil(head: number | string, waitMs: number): Promise<void> {
+    const { clock, closed } = this.#parts;
+    let isOver = false;
+    let end: () => void = () => undefined;
+    const over = new Promise<void>((resolve) => (end = resolve));
+    const timer = clock.setTimer(() => {
+      isOver = true;
+      end();
+    }, waitMs);
+    try {
+      while (!isOver && !closed.aborted && this.#upkeep.parked === undefined) {
+        await Promise.race([this.#upkeep.catchUp(), over]);
+        const meta = await this.#reading((store) => store.meta());
+        if (this.#upkeep.seen(meta) !== undefined || meta?.complete !== true || covers(meta, head)) return;
+      }
+    } finally {
+      clock.clearTimer(timer);
+    }
+  }
+
+  #read(
+    ranges: readonly KeyRange[],
+    limit: number | undefined,
+  ): Promise<{ meta: Meta | undefined; rows: readonly IndexRow[] }> {
+    return this.#reading((store) => store.read(ranges, limit));
+  }
+
+  /** Reads from the store; once more through another connection when this one has died. */
+  async #reading<Value>(read: (store: IndexStore) => Promise<Value>): Promise<Value> {
+    const connection = this.#connection;
+    const once = async (): Promise<Value> => connection.within(connection.store().then((store) => read(store)));
+    try {
+      return await once();
+    } catch (error) {
+      if (error instanceof ClientClosedError) throw error;
+      connection.drop();
+    }
+    try {
+      return await once();
+    } catch (error) {
+      if (error instanceof ClientClosedError) throw error;
+      connection.drop();
+      throw localStoreError(error);
+    }
+  }
+
+  #changed(): void {
+    const { indexedDB, client, changed } = this.#parts;
+    if (this.isReady && !this.#olderGone && indexedDB !== undefined) {
+      this.#olderGone = true;
+      void removeOlder(indexedDB, client, this.#definition);
+    }
+    changed();
+  }
+
+  #assertOpen(): void {
+    if (this.#parts.closed.aborted) throw new ClientClosedError();
   }
 }

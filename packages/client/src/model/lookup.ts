@@ -20,6 +20,8 @@ export interface IndexDefinition {
    * (`park`, the default), or the document is left out and listed (`skip`, see `LocalIndex.skipped`).
    */
   readonly onError?: 'park' | 'skip';
+  /** Documents that are read, and stored with the resume point, at once: 1 to 100. Default: 100. */
+  readonly batchSize?: number;
 }
 
 /** Rows between two keys. A bound that is left out is none. */
@@ -97,7 +99,8 @@ export type IndexState =
   | { readonly state: 'ready'; readonly rows: number; readonly skipped: number }
   | {
       readonly state: 'parked';
-      /** A short machine name: the error's name, `keys` when the definition's function is wrong, `replaced` by a newer version. */
+      /** A short machine name: the error's name; `keys` when the definition's function is wrong;
+       * `removed` when its store was removed, as by a newer version of the index. */
       readonly reason: string;
       /** The document at which it stopped, if it was one. */
       readonly id: string | undefined;

@@ -29,6 +29,12 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
+  /** When the next timer is due, on the monotonic clock. */
+  get nextTimerAt(): number | undefined {
+    const all = [...this.#timers.values()].map(({ at }) => at);
+    return all.length === 0 ? undefined : Math.min(...all);
+  }
+
   jumpWall(ms: number): void {
     this.#wall += ms;
   }

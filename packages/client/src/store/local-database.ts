@@ -2,7 +2,15 @@ import { z } from 'zod/mini';
 import { RetryableError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { AllDocsOptions, DocRow, DocumentStore, PouchLike, RevisionRead, WriteAnswer } from '../model/pouch.js';
-import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
+import {
+  allDocsRows,
+  bulkGetResults,
+  docRowsByKey,
+  revisionReads,
+  storedDoc,
+  writeRow,
+  writeRows,
+} from '../model/rows.js';
 import { localStoreError } from '../retry/classify.js';
 import { writeDividing } from '../retry/divide.js';
 
@@ -10,6 +18,26 @@ const changesPage = z.object({
   results: z.array(z.object({ id: z.string(), changes: z.array(z.object({ rev: z.string() })) })),
   last_seq: z.union([z.number(), z.string()]),
 });
+
+const changedDocs = z.object({
+  results: z.array(
+    z.object({
+      id: z.string(),
+      seq: z.union([z.number(), z.string()]),
+      deleted: z.optional(z.boolean()),
+      doc: z.optional(z.nullable(storedDoc)),
+    }),
+  ),
+  last_seq: z.union([z.number(), z.string()]),
+});
+const databaseInfo = z.object({ doc_count: z.number(), update_seq: z.union([z.number(), z.string()]) });
+
+/** A change with the winning document; without one where it is deleted. */
+export interface ChangedDoc {
+  readonly id: string;
+  readonly seq: number | string;
+  readonly doc: Doc | undefined;
+}
 
 /** A local change: a document and all its live leaves. */
 export interface LocalChange {
@@ -95,6 +123,35 @@ export class LocalDatabase implements DocumentStore {
     if (!page.success) throw unreadable();
     const changes = page.data.results.map(({ id, changes: leaves }) => ({ id, revs: leaves.map(({ rev }) => rev) }));
     return { changes, last: page.data.last_seq };
+  }
+
+  /** The winning documents that have changed after `since`, oldest change first: at most `limit`. */
+  async changedDocs(
+    since: number | string,
+    limit: number,
+  ): Promise<{ changes: readonly ChangedDoc[]; last: number | string }> {
+    const options = { since, limit, include_docs: true, return_docs: true };
+    const page = changedDocs.safeParse(await marked(() => Promise.resolve(this.pouch.changes(options))));
+    if (!page.success) throw unreadable();
+    const changes = page.data.results.map(({ id, seq, deleted, doc }) => {
+      if (deleted === true) return { id, seq, doc: undefined };
+      // A change without its document says nothing of it: it must not be taken for a deletion.
+      if (doc?._id !== id) throw unreadable();
+      return { id, seq, doc };
+    });
+    return { changes, last: page.data.last_seq };
+  }
+
+  /** The name that the database was given when it was made. */
+  id(): Promise<string> {
+    return marked(() => this.pouch.id());
+  }
+
+  /** Live documents, and the sequence of the last change. */
+  async extent(): Promise<{ live: number; sequence: number | string }> {
+    const info = databaseInfo.safeParse(await marked(() => this.pouch.info()));
+    if (!info.success) throw unreadable();
+    return { live: info.data.doc_count, sequence: info.data.update_seq };
   }
 
   async #bulkGet(
