@@ -33,8 +33,9 @@ export function faultyTransactions(
 }
 
 function fail(tx: IDBTransaction, { at, error }: TransactionFault): void {
-  Object.defineProperty(tx, 'error', { get: () => error });
+  const says = (): unknown => Object.defineProperty(tx, 'error', { get: () => error });
   if (at === 'later') {
+    says();
     // As soon as its first request has succeeded: what it has written by then is undone.
     const [name] = [...tx.objectStoreNames];
     if (name !== undefined) tx.objectStore(name).count().onsuccess = () => tx.abort();
@@ -47,6 +48,7 @@ function fail(tx: IDBTransaction, { at, error }: TransactionFault): void {
     if (type === 'abort') aborted.push(listener as () => void);
   };
   listen('complete', () => {
+    says();
     for (const listener of aborted) listener();
   });
 }
