@@ -1,24 +1,36 @@
-/** What happens to a transaction: it cannot begin, it is aborted with an error, or it is carried out and says that it was not. */
+/**
+ * What happens to a transaction: it cannot begin (`once`), it is aborted (`later`), its write of the store `meta` fails
+ * (`checkpoint`), it is carried out and says that it was not (`after-commit`), it never ends (`never`), or the connection is
+ * dead from then on (`dies`).
+ */
 export interface TransactionFault {
-  readonly at: 'once' | 'later' | 'after-commit';
+  readonly at: 'once' | 'later' | 'checkpoint' | 'after-commit' | 'never' | 'dies';
   readonly error: Error;
 }
 
+export interface TransactionHooks {
+  readonly fault: (mode: IDBTransactionMode) => TransactionFault | undefined;
+  readonly opened?: () => void;
+  readonly begun?: (tx: IDBTransaction) => void;
+}
+
 /** An IndexedDB whose transactions fail as told. */
-export function faultyTransactions(
-  factory: IDBFactory,
-  fault: (mode: IDBTransactionMode) => TransactionFault | undefined,
-): IDBFactory {
+export function faultyTransactions(factory: IDBFactory, hooks: TransactionHooks): IDBFactory {
   const open = (name: string, version?: number): IDBOpenDBRequest => {
     const request = factory.open(name, version);
     request.addEventListener('success', () => {
+      hooks.opened?.();
       const db = request.result;
       const transaction = db.transaction.bind(db);
+      let dead: Error | undefined;
       db.transaction = (stores, mode = 'readonly', options) => {
-        const failing = fault(mode);
-        if (failing?.at === 'once') throw failing.error;
+        if (dead !== undefined) throw dead;
+        const failing = hooks.fault(mode);
+        if (failing?.at === 'dies') dead = failing.error;
+        if (failing?.at === 'once' || failing?.at === 'dies') throw failing.error;
         const tx = transaction(stores, mode, options);
         if (failing !== undefined) fail(tx, failing);
+        if (failing?.at !== 'never') hooks.begun?.(tx);
         return tx;
       };
     });
@@ -41,12 +53,35 @@ function fail(tx: IDBTransaction, { at, error }: TransactionFault): void {
     if (name !== undefined) tx.objectStore(name).count().onsuccess = () => tx.abort();
     return;
   }
-  // Whoever waits for the end hears of an abort.
+  if (at === 'checkpoint') {
+    const objectStore = tx.objectStore.bind(tx);
+    tx.objectStore = (name) => {
+      const store = objectStore(name);
+      if (name !== 'meta') return store;
+      // The write fails after all others of the transaction.
+      store.put = () => {
+        const request = store.count();
+        request.onsuccess = () => {
+          says();
+          tx.abort();
+        };
+        return request as IDBRequest<IDBValidKey>;
+      };
+      return store;
+    };
+    return;
+  }
+  // Whoever waits for the end hears of an abort, or of nothing.
   const listen = tx.addEventListener.bind(tx) as (type: string, listener: () => void) => void;
   const aborted: (() => void)[] = [];
   tx.addEventListener = (type: string, listener: unknown) => {
     if (type === 'abort') aborted.push(listener as () => void);
   };
+  if (at === 'never') {
+    const [name] = [...tx.objectStoreNames];
+    if (name !== undefined) tx.objectStore(name).count().onsuccess = () => tx.abort();
+    return;
+  }
   listen('complete', () => {
     says();
     for (const listener of aborted) listener();

@@ -24,6 +24,18 @@ export const byColour = defineIndex({
 const longestRetryMs = 1000;
 const { breathe } = defaultEnvironment();
 
+function openDB(factory: IDBFactory, name: string): Promise<IDBDatabase> {
+  return new Promise((resolve, reject) => {
+    const request = factory.open(name);
+    request.onsuccess = () => {
+      resolve(request.result);
+    };
+    request.onerror = () => {
+      reject(request.error ?? new Error('not opened'));
+    };
+  });
+}
+
 /** A database of documents, an IndexedDB, one clock, and as many indexes on them as a test opens. */
 export class LookupBed {
   readonly PouchDB: PouchConstructor;
@@ -37,14 +49,30 @@ export class LookupBed {
   changesFault: ((nth: number) => unknown) | undefined;
   writes = 0;
   reads = 0;
+  /** Connections that were opened. */
+  opens = 0;
+  /** Transactions that have begun and not ended. */
+  openTransactions = 0;
+  /** Called after each write that was carried out, with its number. */
+  afterWrite: ((nth: number) => Promise<void>) | undefined;
+  /** Called when all rows are cleared. */
+  cleared: (() => void) | undefined;
+  /** Called when an index gives the page a turn. */
+  breathed: (() => void) | undefined;
+  /** What the database says its last sequence is, where a test lies about it. */
+  sequenceShown: number | undefined;
+  readonly #looking: Promise<void>[] = [];
   /** Reads of the changes, with the number of rows that each has brought. */
   readonly pages: { readonly since: number; readonly rows: number }[] = [];
   /** Names of the locks that are held now. */
   readonly held = new Set<string>();
   /** Web Locks: one holder at a time. */
   locks: Locks = {
-    request: async (name, _signal, whileHeld) => {
-      while (this.held.has(name)) await breathe();
+    request: async (name, signal, whileHeld) => {
+      while (this.held.has(name)) {
+        signal.throwIfAborted();
+        await breathe();
+      }
       this.held.add(name);
       try {
         await whileHeld();
@@ -56,7 +84,7 @@ export class LookupBed {
   readonly #channels = new Map<string, Set<(message?: unknown) => void>>();
   readonly #opened: KeptIndex[] = [];
   readonly #closings: AbortController[] = [];
-  readonly pouch: PouchLike;
+  pouch: PouchLike;
 
   constructor() {
     this.PouchDB = memoryPouch();
@@ -89,15 +117,26 @@ export class LookupBed {
     const index = new KeptIndex(definition, {
       client: 'clinic',
       documents: new LocalDatabase(() => this.#watched()),
-      indexedDB: faultyTransactions(this.factory, (mode) =>
-        mode === 'readwrite' ? this.writeFault?.(++this.writes) : this.readFault?.(++this.reads),
-      ),
+      indexedDB: faultyTransactions(this.factory, {
+        fault: (mode) => {
+          if (mode !== 'readwrite') return this.readFault?.((this.reads += 1));
+          this.writes += 1;
+          return this.writeFault?.(this.writes);
+        },
+        opened: () => (this.opens += 1),
+        begun: (tx) => {
+          this.#watch(tx, this.writes);
+        },
+      }),
       locks: this.locks,
       clock,
       scheduler,
       timeoutMs: 60_000,
       channel: (name, news) => this.#channel(name, news),
-      breathe,
+      breathe: () => {
+        this.breathed?.();
+        return breathe();
+      },
       random: () => 1,
       warn: (line) => this.warnings.push(line),
       closed: closing.signal,
@@ -130,6 +169,62 @@ export class LookupBed {
     return this.until(firstValueFrom(index.state$.pipe(filter((one) => one.state === state))));
   }
 
+  /** All that `afterWrite` does is done. */
+  async looked(): Promise<void> {
+    await Promise.all(this.#looking);
+  }
+
+  /** Resolves when so many writes have begun. */
+  async wroteTimes(times: number): Promise<void> {
+    while (this.writes < times) await breathe();
+    await this.rest();
+  }
+
+  /** Resolves when a timer waits that is due so soon. */
+  async timerWithin(ms: number): Promise<void> {
+    while ((this.clock.nextTimerAt ?? Infinity) - this.clock.monotonic() > ms) await breathe();
+  }
+
+  /** Gives the stores the turns that they need to come to rest. */
+  async rest(): Promise<void> {
+    for (let turn = 0; turn < 100; turn += 1) await breathe();
+  }
+
+  /** The resume point, and how many rows are stored; past all faults. */
+  async stored(name = 'by-colour'): Promise<{ seq: number; rows: number }> {
+    const db = await openDB(this.factory, `clinic-afield-index-${name}-v1`);
+    const tx = db.transaction(['rows', 'meta'], 'readonly');
+    const [meta, rows] = [tx.objectStore('meta').get('meta'), tx.objectStore('rows').count()];
+    await new Promise<void>((resolve) => (tx.oncomplete = () => resolve()));
+    db.close();
+    return { seq: (meta.result as { seq?: number } | undefined)?.seq ?? 0, rows: rows.result };
+  }
+
+  async storedIds(name = 'by-colour'): Promise<readonly string[]> {
+    const db = await openDB(this.factory, `clinic-afield-index-${name}-v1`);
+    const tx = db.transaction('rows', 'readonly');
+    const ids = tx.objectStore('rows').getAllKeys();
+    await new Promise<void>((resolve) => (tx.oncomplete = () => resolve()));
+    db.close();
+    return ids.result as string[];
+  }
+
+  async storedUpTo(seq: number): Promise<void> {
+    while ((await this.stored()).seq < seq) await breathe();
+  }
+
+  async databasesAre(names: readonly string[]): Promise<void> {
+    const now = async (): Promise<string> => (await this.factory.databases()).map(({ name }) => name).join();
+    while ((await now()) !== names.join()) await breathe();
+  }
+
+  /** The database of the documents is destroyed and made again. */
+  async remake(): Promise<void> {
+    await this.pouch.destroy();
+    this.pouch = new this.PouchDB('clinic');
+    await this.pouch.info();
+  }
+
   async close(): Promise<void> {
     for (const closing of this.#closings) closing.abort();
     await Promise.all(this.#opened.map((index) => index.close()));
@@ -140,10 +235,10 @@ export class LookupBed {
     const pouch = new this.PouchDB('clinic');
     const changes = pouch.changes.bind(pouch);
     const watched = (options: {
-      live?: boolean;
+      include_docs?: boolean;
       since: number;
     }): PouchLike['changes'] extends (o: object) => infer C ? C : never => {
-      if (options.live === true) return changes(options);
+      if (options.include_docs !== true) return changes(options); // the feed, and what it reads for itself
       const error = this.changesFault?.(this.pages.length + 1);
       const answer = error === undefined ? Promise.resolve(changes(options)) : Promise.reject(error as Error);
       const page = { since: options.since, rows: 0 };
@@ -154,7 +249,40 @@ export class LookupBed {
       });
       return Object.assign(counted, { on: () => counted, cancel: () => undefined });
     };
-    return Object.assign(pouch, { changes: watched });
+    const info = pouch.info.bind(pouch);
+    const shown = async (): Promise<unknown> => {
+      const said = (await info()) as object;
+      return this.sequenceShown === undefined ? said : { ...said, update_seq: this.sequenceShown };
+    };
+    return Object.assign(pouch, { changes: watched, info: shown });
+  }
+
+  #watch(tx: IDBTransaction, nth: number): void {
+    this.openTransactions += 1;
+    let isOpen = true;
+    const ended = (): void => {
+      if (isOpen) this.openTransactions -= 1;
+      isOpen = false;
+    };
+    // A transaction that is aborted tells its requests first: by then it holds nothing any more.
+    tx.addEventListener('error', ended);
+    tx.addEventListener('abort', ended);
+    tx.addEventListener('complete', ended);
+    if (tx.mode !== 'readwrite') return;
+    tx.addEventListener('complete', () => {
+      const looking = this.afterWrite?.(nth);
+      if (looking !== undefined) this.#looking.push(looking);
+    });
+    const objectStore = tx.objectStore.bind(tx);
+    tx.objectStore = (name) => {
+      const store = objectStore(name);
+      const clear = store.clear.bind(store);
+      store.clear = () => {
+        if (name === 'rows') this.cleared?.();
+        return clear();
+      };
+      return store;
+    };
   }
 
   #channel(name: string, news: (message?: unknown) => void): { announce(message?: unknown): void; close(): void } {
