@@ -28,7 +28,19 @@ export interface WatchedCalls {
   readonly options?: object;
 }
 
-const methods = ['allDocs', 'bulkDocs', 'bulkGet', 'get', 'put', 'info', 'id', 'close', 'destroy', 'remove', 'post'] as const;
+const methods = [
+  'allDocs',
+  'bulkDocs',
+  'bulkGet',
+  'get',
+  'put',
+  'info',
+  'id',
+  'close',
+  'destroy',
+  'remove',
+  'post',
+] as const;
 const kinds: Readonly<Record<string, WatchedCall['kind']>> = {
   allDocs: 'read',
   bulkGet: 'read',
