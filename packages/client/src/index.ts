@@ -20,6 +20,7 @@ export {
   IdempotencyConflictError,
   IndexNotReadyError,
   InvalidRequestError,
+  PlanRefusedError,
   RetryableError,
   StoreTooNewError,
   type ErrorClass,

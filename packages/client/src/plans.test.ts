@@ -5,7 +5,7 @@ import { defineAction, defineDocumentAction } from './actions/define.js';
 import { definePlan } from './actions/plan.js';
 import type { ActionPart, Client, ClientOptions, PlanRequest } from './model/client.js';
 import type { Presence } from './model/environment.js';
-import { AfieldError, InvalidRequestError, RetryableError } from './model/errors.js';
+import { AfieldError, InvalidRequestError, PlanRefusedError, RetryableError } from './model/errors.js';
 import type { AnyAction } from './model/handler.js';
 import type { AnyPlan, PlanContext } from './model/plan.js';
 import type { PouchConstructor, PouchLike } from './model/pouch.js';
@@ -319,6 +319,41 @@ describe('a plan', () => {
     expect(await reaches(client, first.bulkOperationId, 'failed')).toMatchObject({
       continuedBy: again.bulkOperationId,
     });
+  });
+
+  it('R5 a plan that refuses its request ends as `failed` with its own code, and nothing is written', async () => {
+    let isBelow = true;
+    const checking = definePlan({
+      name: 'checking',
+      request: move,
+      plan: (request, { db }) => {
+        if (isBelow) throw new PlanRefusedError('circular_lineage', 'The target lies below what is moved.');
+        return moves(request, db);
+      },
+    });
+    const client = open([checking]);
+    await seed(client, 2);
+    const asked = { ...requested, plan: 'checking' };
+    const { bulkOperationId } = await client.enqueue(asked);
+    expect(await reaches(client, bulkOperationId, 'failed')).toMatchObject({
+      total: 0,
+      attempts: 1,
+      lastError: { class: 'bug', code: 'circular_lineage' },
+      bug: { name: 'PlanRefusedError', stack: 'The target lies below what is moved.' },
+    });
+    expect(await stored('p:')).toEqual([]);
+    expect(await under(client, 'a')).toHaveLength(2);
+    const refused: unknown = await client.dryRun(asked).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(PlanRefusedError);
+    expect(refused).toMatchObject({ code: 'circular_lineage', message: 'The target lies below what is moved.' });
+    isBelow = false;
+    const again = await client.retryRest(bulkOperationId);
+    expect(await reaches(client, again.bulkOperationId, 'done')).toMatchObject({ applied: 2 });
+  });
+
+  it('R5 the code of a refusal is a word, never a sentence: it is sent to the server', () => {
+    expect(() => new PlanRefusedError('Anna lies below it', 'x')).toThrow(TypeError);
+    expect(() => new PlanRefusedError('', 'x')).toThrow(TypeError);
   });
 
   it.each([

@@ -1,3 +1,5 @@
+import { failureCode } from './failure.js';
+
 /** Why something did not work, as a person needs to know it. Source: SPEC, Failure codes. */
 export type ErrorClass = 'network' | 'server' | 'auth' | 'storage' | 'conflict' | 'throttled' | 'bug';
 
@@ -142,6 +144,23 @@ const indexWords = {
   parked: 'has stopped: see its state$, mend the cause, and call resume()',
   behind: 'has not seen the last writes in time: try again',
 } as const;
+
+/**
+ * What a plan throws when the request itself cannot be done, for example because the target lies below what it moves. The
+ * bulk operation ends as `failed` before anything is written (R5); `lastError.code` is the code, and `bug.stack` the message
+ * alone. `dryRun` rejects with it. A person can queue another request, or try this one again (`retryRest`) when what stood in
+ * its way is gone. What may pass is a `RetryableError`.
+ */
+export class PlanRefusedError extends AfieldError {
+  readonly class = 'bug';
+  /** `code` is a fixed word of at most 64 letters, digits, `_`, `-` and `.`: it is sent to the server. The message stays here. */
+  constructor(code: string, message: string) {
+    if (!failureCode.test(code)) {
+      throw new TypeError('The code of a PlanRefusedError has 1 to 64 letters, digits, `_`, `-` or `.`.');
+    }
+    super(code, message);
+  }
+}
 
 /** The server wants to know who we are (401, 407), or refuses us as a whole (403): nothing is tried until credentials come. */
 export class SignInRequiredError extends AfieldError {

@@ -43,7 +43,7 @@ export function classifyError(error: unknown): ErrorVerdict {
   for (const { type, kind } of errorRules) {
     if (!(error instanceof type)) continue;
     const summary = { class: error.class, code: error.code };
-    if (kind === 'auth') return { kind, summary };
+    if (kind !== 'passing') return { kind, summary };
     return { kind, summary, notBeforeMs: clampFloor('notBeforeMs' in error ? error.notBeforeMs : 0) };
   }
   return { kind: 'bug', summary: { class: 'bug', code: nameOf(error) } };

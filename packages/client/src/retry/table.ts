@@ -1,4 +1,10 @@
-import { DivisibleError, RetryableError, SignInRequiredError, type ErrorClass } from '../model/errors.js';
+import {
+  DivisibleError,
+  PlanRefusedError,
+  RetryableError,
+  SignInRequiredError,
+  type ErrorClass,
+} from '../model/errors.js';
 
 /*
  * What may pass, and what may not: the whole rule (R4, R5, R7, R11, R12, R13), as data. `classify.ts` reads it, and
@@ -177,4 +183,5 @@ export const errorRules = [
   { type: SignInRequiredError, kind: 'auth' },
   { type: RetryableError, kind: 'passing' },
   { type: DivisibleError, kind: 'passing' },
+  { type: PlanRefusedError, kind: 'bug' },
 ] as const;
