@@ -4,6 +4,7 @@ import {
   countdown,
   count,
   notDone,
+  wordsOfBulk,
   wordsOfClient,
   wordsOfFailure,
   wordsOfResolution,
@@ -124,6 +125,13 @@ describe('words for people', () => {
     const again = { ...another, index: 1 };
     expect(words(bulk(2, 'done-with-failures'), [retried, again])).toBe('Tried again as #2. It failed again');
     expect(wordsOfResolution({ ...retried, resolution: { how: 'discarded', at: 5 } }, [], []).text).toBe('Discarded');
+  });
+
+  it('R5 says why a request cannot be done, and calls only a bug a fault of the app', () => {
+    const words = (name: string): string =>
+      wordsOfBulk({ state: 'failed', bug: { name, stack: 'It lies below.' } } as BulkOperationStatus, idle).text;
+    expect(words('PlanRefusedError')).toBe('It lies below.');
+    expect(words('TypeError')).toBe('Stopped by a fault in this app');
   });
 
   it('R19 counts what was not done, also where a cancel came in the middle of a batch', () => {

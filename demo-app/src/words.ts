@@ -37,6 +37,8 @@ export const states: Record<BulkOperationState, Words> = {
 /** One bulk operation. With the target `local`, done means done on this device: `push` says the rest. */
 export function wordsOfBulk(bulk: BulkOperationStatus, push: TransferStatus): Words {
   const words = states[bulk.state];
+  // What a plan says of a request that cannot be done is said to people.
+  if (bulk.state === 'failed' && bulk.bug?.name === 'PlanRefusedError') return { ...words, text: bulk.bug.stack };
   const isHereOnly = bulk.target === 'local' && push.state !== 'idle' && push.state !== 'off';
   if (!isHereOnly) return words;
   if (bulk.state === 'done') return { text: 'Done on this device, not yet at the server', mood: 'waiting' };

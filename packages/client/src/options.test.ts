@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod/mini';
 import { createClient } from './client.js';
 import type { ClientOptions } from './model/client.js';
 import { memoryPouch } from './store/memory-pouch.fixture.js';
@@ -36,6 +37,45 @@ describe('what an app hands in', () => {
     [[{ name: 'idle' }], 'the publisher "idle" has no function `publish` (`publishers.0.publish`)'],
   ])('S9 publishers that cannot be meant are refused, and it is said which: %#', (publishers, words) => {
     expect(opening({ publishers })).toThrow(`createClient: ${words}`);
+  });
+
+  const indexedDB = {} as IDBFactory;
+  const byType = { name: 'by-type', version: 1, keys: () => undefined };
+  it.each([
+    ['x', '`indexes` must be a list'],
+    [[null], '`indexes.0` must be an object { name, version, keys }'],
+    [[byType, { ...byType, name: 'by type' }], '`indexes.1.name` must be 1 to 64 of A-Z a-z 0-9 _ -'],
+    [[{ ...byType, name: 'x'.repeat(65) }], '`indexes.0.name` must be 1 to 64 of A-Z a-z 0-9 _ -'],
+    [[{ ...byType, version: 0 }], '`version` of the index "by-type" must be a whole number, 1 or more'],
+    [[{ ...byType, version: '1' }], '`version` of the index "by-type" must be a whole number, 1 or more'],
+    [[{ ...byType, keys: 'type' }], 'the index "by-type" has no function `keys`'],
+    [[{ ...byType, onError: 'ignore' }], '`onError` of the index "by-type" must be "park" or "skip"'],
+    [[{ ...byType, batchSize: 101 }], '`batchSize` of the index "by-type" must be a whole number from 1 to 100'],
+    [[{ ...byType, key: () => 1 }], 'the index "by-type" has the unknown field `key`'],
+    [[byType, byType], 'the index "by-type" is listed twice (`indexes.1`): give one of them another `name`'],
+  ])('S9 indexes that cannot be meant are refused, and it is said which: %#', (indexes, words) => {
+    expect(opening({ indexes, environment: { indexedDB } })).toThrow(`createClient: ${words}`);
+  });
+
+  it('S9 indexes without an IndexedDB are refused, and it is said what to hand in', () => {
+    const environment = { indexedDB: undefined };
+    const words = 'createClient: `indexes` need IndexedDB, which is not there: hand one in as `environment.indexedDB`.';
+    expect(opening({ indexes: [byType], environment })).toThrow(words);
+    expect(opening({ indexes: [], environment })).not.toThrow();
+  });
+
+  const plan = { name: 'find', request: z.strictObject({}), plan: () => Promise.resolve([]) };
+  it.each([
+    [
+      { ...plan, indexes: ['by-type', 'by-age'] },
+      'the plan "find" names the index "by-age", which is not in `indexes`',
+    ],
+    [{ ...plan, indexes: [5] }, 'the plan "find" names the index "5", which is not in `indexes`'],
+    [{ ...plan, indexes: 'by-type' }, '`indexes` of the plan "find" must be a list of names'],
+  ])('S9 a plan that asks an index which is not there is refused, and it is said which: %#', (wrong, words) => {
+    const given = { indexes: [byType], environment: { indexedDB } };
+    expect(opening({ plans: [wrong], ...given })).toThrow(`createClient: ${words}`);
+    expect(opening({ plans: [{ ...plan, indexes: ['by-type'] }], ...given })).not.toThrow();
   });
 
   it('S9 an address that names no database is refused', () => {

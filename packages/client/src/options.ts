@@ -1,10 +1,13 @@
 import { createAction } from './actions/create.js';
 import { deleteAction } from './actions/delete.js';
 import { updateAction } from './actions/update.js';
+import { wrongInIndexes } from './lookup/check-definition.js';
 import { wrongInAddress } from './model/address.js';
 import type { ClientOptions } from './model/client.js';
+import type { Environment } from './model/environment.js';
 import { AfieldError } from './model/errors.js';
 import type { AnyAction, BatchAction, DocumentAction } from './model/handler.js';
+import type { IndexDefinition } from './model/lookup.js';
 import type { AnyPlan } from './model/plan.js';
 import { wrongInPublisherName } from './outbox/publisher-options.js';
 
@@ -72,6 +75,8 @@ export function checkOptions(options: ClientOptions): ClientOptions {
     throw wrong('`appVersion` must be a text that is not empty');
   }
   if (options.typeOf !== undefined && typeof options.typeOf !== 'function') throw wrong('`typeOf` must be a function');
+  const inIndexes = wrongInIndexes(options.indexes);
+  if (inIndexes !== undefined) throw wrong(inIndexes);
   checkPublishers(options.publishers);
   checkAddress('server', options.server);
   checkAddress('results', options.results);
@@ -89,18 +94,28 @@ export function actionsByName(actions: readonly AnyAction[]): ReadonlyMap<string
   return byName;
 }
 
-/** The plans by their names. */
-export function plansByName(plans: readonly AnyPlan[]): ReadonlyMap<string, AnyPlan> {
+/** Indexes are stored, so there must be something to store them in. */
+export function checkIndexedDB({ indexes = [] }: ClientOptions, { indexedDB }: Pick<Environment, 'indexedDB'>): void {
+  if (indexes.length === 0 || indexedDB !== undefined) return;
+  throw wrong('`indexes` need IndexedDB, which is not there: hand one in as `environment.indexedDB`');
+}
+
+/** The plans by their names. `indexes` are those of the client: a plan that asks another one could never run. */
+export function plansByName(
+  plans: readonly AnyPlan[],
+  indexes: readonly IndexDefinition[],
+): ReadonlyMap<string, AnyPlan> {
+  const known = new Set(indexes.map(({ name }) => name));
   const byName = new Map<string, AnyPlan>();
   for (const plan of plans) {
-    checkPlan(plan);
+    checkPlan(plan, known);
     if (byName.has(plan.name)) throw wrong(`the plan "${plan.name}" is defined twice`);
     byName.set(plan.name, plan);
   }
   return byName;
 }
 
-function checkPlan(plan: AnyPlan): void {
+function checkPlan(plan: AnyPlan, indexes: ReadonlySet<string>): void {
   const given = plan as unknown as Partial<Record<string, unknown>> | undefined;
   if (typeof given?.['name'] !== 'string' || given['name'] === '') throw wrong('a plan has no `name`');
   const name = given['name'];
@@ -108,6 +123,12 @@ function checkPlan(plan: AnyPlan): void {
   if (typeof given['plan'] !== 'function') throw wrong(`the plan "${name}" has no function \`plan\``);
   if (given['subjects'] !== undefined && typeof given['subjects'] !== 'function') {
     throw wrong(`\`subjects\` of the plan "${name}" must be a function`);
+  }
+  const asked: unknown = given['indexes'] ?? [];
+  if (!Array.isArray(asked)) throw wrong(`\`indexes\` of the plan "${name}" must be a list of names`);
+  for (const index of asked as unknown[]) {
+    if (typeof index === 'string' && indexes.has(index)) continue;
+    throw wrong(`the plan "${name}" names the index "${String(index)}", which is not in \`indexes\``);
   }
 }
 

@@ -4,7 +4,7 @@ import { ServerDatabases } from './http/server-databases.js';
 import { Session } from './http/session.js';
 import type { ClientOptions } from './model/client.js';
 import type { Target } from './model/states.js';
-import { actionsByName, plansByName } from './options.js';
+import { actionsByName, checkIndexedDB, plansByName } from './options.js';
 import { typeOf } from './actions/document.js';
 import { Indexes } from './lookup/indexes.js';
 import { Events } from './outbox/events.js';
@@ -71,7 +71,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const { clock, newId, breathe, warn } = environment;
   const { closed, changed, poke, wrote } = calls;
   const actions = actionsByName(options.actions);
-  const plans = plansByName(options.plans ?? []);
+  const plans = plansByName(options.plans ?? [], options.indexes ?? []);
+  checkIndexedDB(options, environment);
   const tab = newId();
   const lease = newId();
   /** How the ids of a bulk operation's payloads begin: under this tab's name, so that whose they are is known. */
@@ -183,6 +184,9 @@ export function partsOf(options: ClientOptions, calls: Calls) {
           pullEveryMs: (options.pullEveryS ?? 60) * 1000,
           pushed: calls.pushed,
           pushRests: calls.pushRests,
+          pulled: () => {
+            indexes.poke();
+          },
         });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
   const conflicts = new ConflictDecisions({ queue, failures, retries });

@@ -33,6 +33,8 @@ export class Replication {
       pushed: () => void;
       /** The push has nothing left that it could bring now. */
       pushRests: () => void;
+      /** A pull has come to its end: documents may have come, also with one that failed. */
+      pulled: () => void;
     },
   ) {
     const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
@@ -63,12 +65,13 @@ export class Replication {
       parts,
     );
     this.#pull = new Pull({ PouchDB, local, url, requests });
+    const pullErrand = this.#pull.errand(() => {
+      scheduler.wait('pull-again', beginWait(clock, parts.pullEveryMs), () => {
+        this.pullNow();
+      });
+    });
     this.#pullTransfer = new Transfer(
-      this.#pull.errand(() => {
-        scheduler.wait('pull-again', beginWait(clock, parts.pullEveryMs), () => {
-          this.pullNow();
-        });
-      }),
+      { ...pullErrand, carry: (step, data) => pullErrand.carry(step, data).finally(parts.pulled) },
       parts,
     );
   }

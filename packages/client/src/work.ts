@@ -9,7 +9,7 @@ import type { Publication } from './sync/publication.js';
 import { resultsErrand } from './sync/results.js';
 import { Transfer, type Carrier } from './sync/transfer.js';
 
-/** All that runs in the tab that leads: bulk operations, push and pull, results. */
+/** All that runs in the tab that leads: bulk operations, indexes, push and pull, results. */
 export class Work {
   readonly #parts: Parts;
   #isLeader = false;
@@ -40,10 +40,12 @@ export class Work {
    * `announce` is called when that queued something anew.
    */
   async resume(storeId: string, stoppedLease: string | undefined, announce: () => void): Promise<void> {
-    const { options, failures, runner, replication, pageEvents, housekeeping } = this.#parts;
+    const { options, failures, runner, indexes, replication, pageEvents, housekeeping } = this.#parts;
     await failures.reload();
     await pageEvents.lead(storeId);
     await runner.resume(stoppedLease);
+    // After the queue: what needs no index does not wait for one.
+    indexes.lead();
     if (await retryCrashed(options.appVersion, this.#parts)) announce();
     await replication?.resume();
     await this.#results?.resume();
@@ -68,7 +70,10 @@ export class Work {
 
   /** Documents were written there, or a bulk operation came to its end. */
   wrote(target: Target): void {
-    if (target === 'local') this.#parts.replication?.pushNow();
+    if (target === 'local') {
+      this.#parts.replication?.pushNow();
+      this.#parts.indexes.poke();
+    }
     this.#results?.poke();
     this.#publish();
   }
@@ -105,13 +110,14 @@ export class Work {
 
   /** Resolves when nothing runs any more. */
   async close(): Promise<void> {
-    const { runner, replication, pageEvents, housekeeping } = this.#parts;
+    const { runner, indexes, replication, pageEvents, housekeeping } = this.#parts;
     const publications = this.#publications.map((one) => one.idle());
     await Promise.all([
       runner.idle(),
       housekeeping.idle(),
       this.#results?.idle(),
       replication?.close(),
+      indexes.close(),
       ...publications,
     ]);
     pageEvents.close();

@@ -59,7 +59,10 @@ export interface BulkOperationStatus {
   readonly nextAttemptAt: number | undefined;
   readonly lastError: ErrorSummary | undefined;
   readonly queuedAt: number;
-  /** In the state `failed`: the error of the handler or of the plan, for the app's author. Kept on this device, never sent. */
+  /**
+   * In the state `failed`: the error of the handler or of the plan, for the app's author. Of a `PlanRefusedError` the stack is
+   * its message alone, for people. Kept on this device, never sent.
+   */
   readonly bug: { readonly name: string; readonly stack: string } | undefined;
   /** The bulk operation that took over what this one did not do, when a person retried it. */
   readonly continuedBy: string | undefined;

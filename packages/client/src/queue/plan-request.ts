@@ -30,6 +30,8 @@ export async function checkPlanRequest(
   checkCommon(request, fields, hasServer, issues);
   const plan = typeof request.plan === 'string' ? plans.get(request.plan) : undefined;
   if (plan === undefined) issues.request('plan', `names the plan "${String(request.plan)}", which is not defined`);
+  const inTarget = plan === undefined ? undefined : wrongInTarget(plan, request.target);
+  if (inTarget !== undefined) issues.request('target', inTarget);
   if (plan === undefined) throw issues.error();
   issues.throwIfAny();
   const result = await validated(plan.request, request.request);
@@ -43,6 +45,12 @@ export async function checkPlanRequest(
   const subjects = plan.subjects === undefined ? undefined : declared(plan, result.value, issues);
   issues.throwIfAny();
   return { plan, request: result.value, subjects };
+}
+
+/** Indexes know the documents of this device, and nothing of the server's. */
+export function wrongInTarget({ name, indexes = [] }: AnyPlan, target: unknown): string | undefined {
+  if (indexes.length === 0 || target !== 'server') return undefined;
+  return `must be "local": the plan "${name}" asks an index, which knows only the documents of this device`;
 }
 
 function declared(plan: AnyPlan, request: unknown, issues: Issues): readonly string[] | undefined {

@@ -1,7 +1,8 @@
+import { IndexNotReadyError } from '../model/errors.js';
 import { endStates } from '../model/states.js';
 import type { HandlerContext } from '../model/handler.js';
 import { isUnplanned, sequenceOf, type Header, type PlanHeader, type RowState } from '../queue/stored.js';
-import { classifyError } from '../retry/classify.js';
+import { classifyError, type ErrorVerdict } from '../retry/classify.js';
 import type { LoadedBatch } from './batches.js';
 import { runDocuments, type AttemptResult } from './documents.js';
 import { runHandler } from './handlers.js';
@@ -63,19 +64,33 @@ export class Attempts {
     const request = await planning.request(header);
     const outcome = await planning.run(header, request).then(
       (checked) => ({ checked }),
-      (error: unknown) => ({ error, verdict: classifyError(error) }),
+      (error: unknown) => ({
+        error,
+        verdict: classifyError(error),
+        // Looked at now: when the index is ready by the time that this is written, it is due at once.
+        isTimed: !(error instanceof IndexNotReadyError) || planning.isReady(header),
+      }),
     );
     if (closed.aborted) return undefined;
     const next =
       'checked' in outcome
         ? goingOn(settled(await planning.store(header, outcome.checked)), header)
-        : held(header, [], outcome.verdict, outcome.error, this.#parts);
+        : this.#notPlanned(header, outcome);
     const { revs, conflicts } = await queue.write([next]);
     if (conflicts.size > 0) return this.#lost(header);
     const kept = bookkeeping.keep(next, revs);
     if ('verdict' in outcome) bookkeeping.hold(kept, outcome.verdict);
     else if (endStates.has(kept.state)) wrote(kept.target);
     return kept.state === 'running' && kept.attempt > 0 ? kept : undefined;
+  }
+
+  /** An index that is only behind is asked again on the ramp; one that is not ready says itself when it is. */
+  #notPlanned(
+    header: PlanHeader,
+    { error, verdict, isTimed }: { error: unknown; verdict: ErrorVerdict; isTimed: boolean },
+  ): Header {
+    const next = held(header, [], verdict, error, this.#parts);
+    return isTimed ? next : { ...next, wait: null };
   }
 
   /** One attempt at the present batch. Answers with the header when the next batch may follow at once. */

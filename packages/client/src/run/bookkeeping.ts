@@ -65,7 +65,9 @@ export class Bookkeeping {
   }
 
   endWait(sequence: number): void {
+    if (!this.isWaiting(sequence)) return;
     this.#parts.scheduler.clear(waitKey(sequence));
+    this.#parts.changed();
   }
 
   /** The attempt did not bring it further: it waits as its header says, or is at its end. */

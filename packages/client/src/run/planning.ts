@@ -8,6 +8,7 @@ import type { AnyPlan, DocumentReader } from '../model/plan.js';
 import type { Target } from '../model/states.js';
 import { plannedKeys } from '../queue/keys.js';
 import type { Queue } from '../queue/queue.js';
+import { wrongInTarget } from '../queue/plan-request.js';
 import { checkActions, type CheckedRequest } from '../queue/request.js';
 import type { Header, PlanHeader } from '../queue/stored.js';
 import { hashOf } from '../queue/subjects.js';
@@ -43,6 +44,11 @@ export class Planning {
 
   knows({ plan }: PlanHeader): boolean {
     return this.#parts.plans.has(plan.name);
+  }
+
+  /** Whether all indexes that the plan asks can be asked now. */
+  isReady({ plan }: PlanHeader): boolean {
+    return this.#parts.indexes.areReady(this.#parts.plans.get(plan.name)?.indexes ?? []);
   }
 
   /** What was asked of the plan. */
@@ -92,6 +98,8 @@ export class Planning {
     const { readers, indexes, handlerFetch, clock, closed, actions: known, breathe } = this.#parts;
     const db = readers[target];
     if (db === undefined) throw new TypeError('The target of the plan is not there.');
+    const wrong = wrongInTarget(plan, target);
+    if (wrong !== undefined) throw new InvalidRequestError([{ index: -1, field: 'target', message: wrong }]);
     const index = (name: string): IndexReader => {
       if (plan.indexes?.includes(name) !== true) {
         throw new TypeError(`The plan "${plan.name}" does not name the index "${name}" in its \`indexes\`.`);

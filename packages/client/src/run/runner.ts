@@ -25,6 +25,7 @@ import { counted, isUsable } from './transitions.js';
  *     └─▶ planning ─ operations are durable ─▶ running   (see Planning)
  *             ▼  │ due, awake, online, signed in
  *           waiting-retry, -storage (ramp)   waiting-auth, -network (the gate)   waiting-handler
+ *           waiting-index (until it is ready; the ramp while it is only behind)
  *
  * Says who runs next, and who waits; the attempts themselves are made by `Attempts`.
  */
@@ -142,6 +143,8 @@ export class Runner {
         return false;
       }
       if (presentPlace(header, this.#parts.actions) !== place) return false;
+      // Now it waits for the index, and for no time: due the moment that the index is ready.
+      if (header.state === 'waiting-index' && this.#needsIndex(header)) this.#bookkeeping.endWait(sequence);
       if (this.#bookkeeping.isWaiting(sequence)) return false;
       const blocked = this.#blocked(header);
       if (blocked === undefined) return this.#isQuietEnough(header, place);
@@ -176,6 +179,7 @@ export class Runner {
 
   #blocked(header: Header): BulkOperationState | 'asking' | undefined {
     if (!this.#isKnown(header)) return 'waiting-handler';
+    if (this.#needsIndex(header)) return 'waiting-index';
     if (presentPlace(header, this.#parts.actions) !== 'server') return undefined;
     const gate = this.#parts.gate.state();
     return gate === 'open' ? undefined : gate;
@@ -185,6 +189,11 @@ export class Runner {
     const { actions, planning, stores } = this.#parts;
     if (stores[presentPlace(header, actions)] === undefined) return false;
     return isUnplanned(header) ? planning.knows(header) : actions.has(partAt(header, header.cursor).action);
+  }
+
+  /** Whether its plan asks an index that is not ready. */
+  #needsIndex(header: Header): boolean {
+    return isUnplanned(header) && !this.#parts.planning.isReady(header);
   }
 
   /** The next batch may follow at once when it is due here, and nobody waits for silence: its attempt is counted then. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../model/environment.js';
-import { PlanRefusedError, RetryableError, type ErrorSummary } from '../model/errors.js';
+import { IndexNotReadyError, PlanRefusedError, RetryableError, type ErrorSummary } from '../model/errors.js';
 import type { Failure } from '../model/failure.js';
 import type { BulkOperationState } from '../model/states.js';
 import { withOutcomes } from '../queue/control.js';
@@ -63,7 +63,7 @@ export function held(
       const { delayMs, notBeforeMs } = policy.delay(header.attempt, verdict.notBeforeMs);
       return {
         ...header,
-        state: stateFor(verdict.summary),
+        state: error instanceof IndexNotReadyError ? 'waiting-index' : stateFor(verdict.summary),
         lastError,
         failedAttempts: header.failedAttempts + 1,
         wait: storedWait(beginWait(clock, delayMs, notBeforeMs)),
