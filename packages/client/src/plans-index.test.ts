@@ -180,6 +180,7 @@ describe('a plan that asks an index', () => {
     await bed.becomes(client, id, ({ failedAttempts }) => failedAttempts === 1);
     bed.clock.advance(0);
     await bed.becomes(client, id, (bulk) => bulk.failedAttempts === 2 && bulk.nextAttemptAt !== undefined);
+    await bed.rest();
     const before = bed.clock.monotonic();
     index().become('parked');
     await bed.becomes(client, id, ({ nextAttemptAt }) => nextAttemptAt === undefined);
