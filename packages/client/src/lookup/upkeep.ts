@@ -122,7 +122,8 @@ export class Upkeep {
     if (force) this.#parked = undefined;
     let anew = fromStart;
     let failures = 0;
-    while (!closed.aborted && (this.#parked === undefined || force)) {
+    // One that is parked in the store is looked at again: another tab may have resumed it, and the news got lost (R15).
+    while (!closed.aborted && (this.#parked?.isStored !== false || force)) {
       try {
         await this.#locked(() =>
           this.#pass(force, anew, () => {
