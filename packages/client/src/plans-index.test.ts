@@ -1,3 +1,4 @@
+import { firstValueFrom } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod/mini';
 import { defineAction } from './actions/define.js';
@@ -359,6 +360,13 @@ describe('a plan that asks an index', () => {
     expect(ofLeader.isClosed).toBe(true);
     await idle.close();
     expect(ofIdle.isClosed).toBe(true);
+  });
+
+  it('S2 an index is told that a pull has ended, also one that failed: some documents may have come', async () => {
+    const down = (): Promise<Response> => Promise.reject(new TypeError('down'));
+    const client = open([repaint], { server: 'http://couch.test/clinic', environment: { fetch: down } });
+    await bed.until(async () => (await firstValueFrom(client.status$)).pull.failedAttempts > 0);
+    expect(index().pokes).toBeGreaterThan(0);
   });
 
   it('R15 once a minute the index looks for what was written, though nobody said so', async () => {
