@@ -92,8 +92,8 @@ export class Leadership {
     const { scheduler, environment } = this.#parts;
     scheduler.wait('watchdog', beginWait(environment.clock, watchEveryMs), () => {
       this.#watch();
-      this.#parts.indexes.poke();
       void this.#store.lookForChanged();
+      this.#parts.indexes.poke();
     });
   }
 

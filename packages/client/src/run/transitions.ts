@@ -63,7 +63,7 @@ export function held(
       const { delayMs, notBeforeMs } = policy.delay(header.attempt, verdict.notBeforeMs);
       return {
         ...header,
-        state: error instanceof IndexNotReadyError ? 'waiting-index' : stateFor(verdict.summary),
+        state: stateFor(verdict.summary, error),
         lastError,
         failedAttempts: header.failedAttempts + 1,
         wait: storedWait(beginWait(clock, delayMs, notBeforeMs)),
@@ -154,7 +154,8 @@ export function isUsable(header: Header): boolean {
   return header.cursor < header.total && header.parts.reduce((sum, { count }) => sum + count, 0) === header.total;
 }
 
-function stateFor(summary: ErrorSummary): BulkOperationState {
+function stateFor(summary: ErrorSummary, error: unknown): BulkOperationState {
+  if (error instanceof IndexNotReadyError) return 'waiting-index';
   return summary.class === 'storage' ? 'waiting-storage' : 'waiting-retry';
 }
 
