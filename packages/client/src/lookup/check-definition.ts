@@ -1,4 +1,6 @@
-const fields = new Set(['name', 'version', 'keys', 'onError', 'batchSize']);
+import type { IndexDefinition } from '../model/lookup.js';
+
+const fields = new Set<string>(['name', 'version', 'keys', 'onError', 'batchSize'] satisfies (keyof IndexDefinition)[]);
 
 /** What is wrong with the indexes that an app hands in, said with the option that it is; undefined when they may be used. */
 export function wrongInIndexes(given: unknown): string | undefined {
