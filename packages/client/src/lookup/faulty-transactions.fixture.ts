@@ -82,8 +82,12 @@ function fail(tx: IDBTransaction, { at, error }: TransactionFault): void {
     if (name !== undefined) tx.objectStore(name).count().onsuccess = () => tx.abort();
     return;
   }
+  const told = (): void => {
+    for (const listener of aborted) listener();
+  };
+  listen('abort', told);
   listen('complete', () => {
     says();
-    for (const listener of aborted) listener();
+    told();
   });
 }

@@ -185,6 +185,11 @@ export class LookupBed {
     while ((this.clock.nextTimerAt ?? Infinity) - this.clock.monotonic() > ms) await breathe();
   }
 
+  /** One turn of the event loop. */
+  turn(): Promise<void> {
+    return breathe();
+  }
+
   /** Gives the stores the turns that they need to come to rest. */
   async rest(): Promise<void> {
     for (let turn = 0; turn < 100; turn += 1) await breathe();
