@@ -223,6 +223,31 @@ describe('several tabs, versions and ends', () => {
     expect(await bed.stored()).toEqual({ seq: 250, rows: 250 });
   });
 
+  it('B3 a tab that was slow with an old page stores nothing of it over what another has stored since', async () => {
+    bed.locks = { request: (_name, _signal, whileHeld) => whileHeld() };
+    const [slow, quick] = [bed.open(), bed.open()];
+    let [readOn, storeOld] = [(): void => undefined, (): void => undefined];
+    const old = new Promise<void>((resolve) => (storeOld = resolve));
+    const next = new Promise<void>((resolve) => (readOn = resolve));
+    // The slow one has read rows 1 to 100. The other stores rows 1 to 300 before it, and 301 to 400 after it.
+    const never = new Promise<void>(() => undefined);
+    bed.pageHeld = (nth) => (nth === 1 ? old : nth === 5 ? next : nth === 6 ? never : undefined);
+    void slow.build().catch(() => undefined);
+    await bed.until(bed.readTimes(1));
+    await bed.edit('d0001', { colour: 'red' });
+    await bed.fill(150, () => ({ colour: 'green' }), 'more');
+    const quickly = quick.build();
+    await bed.until(bed.readTimes(5));
+    const before = bed.writes;
+    storeOld();
+    await bed.until(bed.wroteTimes(before + 1));
+    await bed.until(bed.readTimes(6));
+    readOn();
+    await bed.until(quickly);
+    expect(await idsOf(quick, 'red')).toContain('d0001');
+    expect(await idsOf(quick, 'blue')).not.toContain('d0001');
+  });
+
   it('B8 two tabs with locks: one builds, the other reads nothing', async () => {
     const [here, there] = [bed.open(), bed.open()];
     await bed.until(Promise.all([here.build(), there.build()]));

@@ -47,6 +47,8 @@ export class LookupBed {
   readFault: ((nth: number) => TransactionFault | undefined) | undefined;
   /** Errors of the documents' changes, asked for each read: the first is 1. */
   changesFault: ((nth: number) => unknown) | undefined;
+  /** Holds what a read of the changes has brought until its promise resolves; asked for each read: the first is 1. */
+  pageHeld: ((nth: number) => Promise<void> | undefined) | undefined;
   writes = 0;
   reads = 0;
   /** Connections that were opened. */
@@ -180,6 +182,12 @@ export class LookupBed {
     await this.rest();
   }
 
+  /** Resolves when the changes have been read so many times. */
+  async readTimes(times: number): Promise<void> {
+    while (this.pages.length < times) await breathe();
+    await this.rest();
+  }
+
   /** Resolves when a timer waits that is due so soon. */
   async timerWithin(ms: number): Promise<void> {
     while ((this.clock.nextTimerAt ?? Infinity) - this.clock.monotonic() > ms) await breathe();
@@ -248,7 +256,9 @@ export class LookupBed {
       const answer = error === undefined ? Promise.resolve(changes(options)) : Promise.reject(error as Error);
       const page = { since: options.since, rows: 0 };
       this.pages.push(page);
-      const counted = answer.then((result) => {
+      const held = this.pageHeld?.(this.pages.length);
+      const counted = answer.then(async (result) => {
+        await held;
         page.rows = (result as { results: unknown[] }).results.length;
         return result;
       });
