@@ -70,6 +70,10 @@ describe('what an app hands in', () => {
       { ...plan, indexes: ['by-type', 'by-age'] },
       'the plan "find" names the index "by-age", which is not in `indexes`',
     ],
+    [
+      { ...plan, index: ['by-type'] },
+      'the plan "find" has the unknown field `index` (it may have name, request, plan, indexes, subjects)',
+    ],
     [{ ...plan, indexes: [5] }, 'the plan "find" names the index "5", which is not in `indexes`'],
     [{ ...plan, indexes: 'by-type' }, '`indexes` of the plan "find" must be a list of names'],
   ])('S9 a plan that asks an index which is not there is refused, and it is said which: %#', (wrong, words) => {

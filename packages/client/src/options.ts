@@ -115,12 +115,18 @@ export function plansByName(
   return byName;
 }
 
+const planFields = new Set<string>(['name', 'request', 'plan', 'indexes', 'subjects'] satisfies (keyof AnyPlan)[]);
+
 function checkPlan(plan: AnyPlan, indexes: ReadonlySet<string>): void {
   const given = plan as unknown as Partial<Record<string, unknown>> | undefined;
   if (typeof given?.['name'] !== 'string' || given['name'] === '') throw wrong('a plan has no `name`');
   const name = given['name'];
   checkSchema(given['request'], `the \`request\` of the plan "${name}"`);
   if (typeof given['plan'] !== 'function') throw wrong(`the plan "${name}" has no function \`plan\``);
+  const unknown = Object.keys(given).find((field) => !planFields.has(field));
+  if (unknown !== undefined) {
+    throw wrong(`the plan "${name}" has the unknown field \`${unknown}\` (it may have ${[...planFields].join(', ')})`);
+  }
   if (given['subjects'] !== undefined && typeof given['subjects'] !== 'function') {
     throw wrong(`\`subjects\` of the plan "${name}" must be a function`);
   }

@@ -225,6 +225,19 @@ describe('an error that does not pass', () => {
     expect(shown.map(({ state }) => state)).toContain('building');
   });
 
+  it('B2 a tab that did not hear of it shows that it is parked as soon as it has asked', async () => {
+    const [here, there] = [bed.open(), bed.open()];
+    await bed.until(Promise.all([here.build(), there.build()]));
+    bed.news = false;
+    await bed.fill(1, () => ({ colour: 'red' }), 'x');
+    let nth = 0;
+    bed.writeFault = () => ((nth += 1) === 1 ? { at: 'later', error: domError('DataError') } : undefined);
+    await parkedBy(here);
+    expect(there.isReady).toBe(true);
+    await expect(bed.until(there.query('red'))).rejects.toMatchObject({ state: 'parked' });
+    expect(there.isReady).toBe(false);
+  });
+
   it('B6 a reason that cannot be stored parks all the same, and nothing goes unhandled', async () => {
     bed.writeFault = (nth) =>
       nth >= 3 ? { at: nth % 2 === 0 ? 'once' : 'later', error: domError('QuotaExceededError') } : undefined;

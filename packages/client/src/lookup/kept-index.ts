@@ -111,15 +111,23 @@ export class KeptIndex implements LocalIndex {
   follow(): void {
     if (this.#feed !== undefined || this.#parts.closed.aborted) return;
     this.#state.listen();
-    const feed = this.#parts.documents.pouch.changes({ live: true, since: 'now', return_docs: false });
-    this.#feed = feed;
-    feed.on('change', () => {
-      this.poke();
-    });
-    // A feed that breaks costs nothing but the early start: queries look for themselves, and the client pokes.
-    feed.on('error', () => undefined);
-    Promise.resolve(feed).catch(() => undefined);
+    this.#feed = this.#listenToChanges();
     void this.#upkeep.again(false);
+  }
+
+  /** A feed that breaks costs nothing but the early start: queries look for themselves, and the client pokes. */
+  #listenToChanges(): { cancel(): void } {
+    try {
+      const feed = this.#parts.documents.pouch.changes({ live: true, since: 'now', return_docs: false });
+      feed.on('change', () => {
+        this.poke();
+      });
+      feed.on('error', () => undefined);
+      Promise.resolve(feed).catch(() => undefined);
+      return feed;
+    } catch {
+      return { cancel: () => undefined };
+    }
   }
 
   /** Documents may have been written. */
@@ -209,7 +217,10 @@ export class KeptIndex implements LocalIndex {
   /** Throws when the index cannot answer. */
   #asked(meta: Meta | undefined, source: string): Meta {
     const parked = this.#upkeep.seen(meta);
-    if (parked !== undefined) throw new IndexNotReadyError(this.name, 'parked', parked.reason);
+    if (parked !== undefined) {
+      if (this.#state.value.state !== 'parked') this.#state.found(this.#upkeep.stateOf(meta));
+      throw new IndexNotReadyError(this.name, 'parked', parked.reason);
+    }
     if (meta === undefined)
       throw new IndexNotReadyError(this.name, this.#state.value.state === 'building' ? 'building' : 'idle');
     if (!meta.complete) throw new IndexNotReadyError(this.name, 'building');

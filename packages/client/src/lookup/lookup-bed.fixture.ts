@@ -83,6 +83,8 @@ export class LookupBed {
       }
     },
   };
+  /** Whether what one tab says reaches the others. */
+  news = true;
   readonly #channels = new Map<string, Set<(message?: unknown) => void>>();
   readonly #opened: KeptIndex[] = [];
   readonly #closings: AbortController[] = [];
@@ -306,6 +308,7 @@ export class LookupBed {
     all.add(news);
     return {
       announce: (message) => {
+        if (!this.news) return;
         for (const other of all) if (other !== news) queueMicrotask(() => all.has(other) && other(message));
       },
       close: () => {
