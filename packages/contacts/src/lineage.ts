@@ -27,6 +27,32 @@ export function withField<D extends object>(doc: D, field: string, value: unknow
   return copy;
 }
 
+/** One level of a lineage: a contact by its id, with whatever else is written there. */
+export interface Level {
+  readonly _id: string;
+  readonly [field: string]: unknown;
+}
+
+/** The level that a value is; undefined when it names no contact. */
+export function levelOf(value: unknown): Level | undefined {
+  const id = ownField(value, '_id');
+  return typeof id === 'string' && id !== '' ? (value as Level) : undefined;
+}
+
+/** The levels of a lineage, nearest first, as far as they name contacts. Walks, so that no depth of nesting breaks it. */
+export function* levelsOf(lineage: unknown, most = Infinity): Generator<Level, void> {
+  let level = levelOf(lineage);
+  for (let depth = 1; level !== undefined && depth <= most; depth += 1) {
+    yield level;
+    level = levelOf(ownField(level, 'parent'));
+  }
+}
+
+/** The ids in a lineage, nearest first; a circle of them names some twice. */
+export function idsIn(lineage: unknown, most = Infinity): readonly string[] {
+  return Array.from(levelsOf(lineage, most), ({ _id }) => _id);
+}
+
 /**
  * A failure when the lineage is deeper than 50 levels (`too_deep`), or when an id occurs in it twice or is one of
  * `before` (`circular_lineage`). Walks level by level, so that no depth of nesting breaks it.

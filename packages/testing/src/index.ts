@@ -27,6 +27,7 @@ export {
 export { actionLaws, type ActionLawsOptions } from './laws/action-laws.js';
 export { BrokenLawError, laws, type Law } from './laws/broken-law-error.js';
 export { InvalidSampleError, type ActionSample, type BatchSample, type SingleSample } from './laws/sample.js';
+export { wrongLineages, type WrongLineage } from './lineage-check.js';
 export { publisherLaws, type PublisherLawsOptions } from './publisher-laws/publisher-laws.js';
 export { BrokenPublisherLawError, publisherLawNames, type PublisherLaw } from './publisher-laws/laws.js';
 export { sampleEvent } from './publisher-laws/sample-events.js';
