@@ -260,6 +260,19 @@ describe('R6 merge-contacts', () => {
     await refused(mergeContacts, { sources: ['r1'], target: 'r2' }, 'not_a_contact', '"r');
   });
 
+  it('a source below another one goes, too, and is not moved before', async () => {
+    documents.put({ _id: 'h3', type: 'health_center', parent: under('h1', 'd1') });
+    documents.put({ _id: 'p3', type: 'person', parent: under('h3', 'h1', 'd1') });
+    const both = { sources: ['h1', 'h3'], target: 'h2' };
+    expect(await ids(mergeContacts, both)).toMatchObject({
+      'set-parent': ['n1', 'c1', 'p3', 'p1', 'p2'],
+      delete: ['h1', 'h3'],
+    });
+    await documents.run(mergeContacts, both);
+    expect(documents.get('p3')?.['parent']).toEqual(under('h2', 'd2'));
+    expect(wrongLineages(documents.live)).toEqual([]);
+  });
+
   it('deletes users of the sources when it is told to', async () => {
     documents.put(settings('amber', 'h1'));
     documents.put(settings('coral', 'c1'));
