@@ -76,9 +76,10 @@ export class Leadership {
 
   async #goOn(storeId: string): Promise<void> {
     const { options, environment, lease, closed } = this.#parts;
+    // Noted before anything runs. Once: at a second try, after the store has failed, it would find its own note.
+    this.#before ??= { stopped: await keepPresence(environment.presence, `afield:${options.name}:run`, lease, closed) };
+    if (closed.aborted) return;
     this.#work.lead(storeId);
-    // Once: at a second try, after the store has failed, it would find what this run has noted itself.
-    this.#before ??= { stopped: keepPresence(environment.presence, `afield:${options.name}:run`, lease, closed) };
     this.#changed();
     await this.#work.resume(storeId, this.#before.stopped, this.#announce);
     this.#watch();

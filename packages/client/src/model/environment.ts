@@ -34,10 +34,13 @@ export interface Presence {
   visible(): boolean;
   /** Calls back when `visible` has changed; answers with a function that ends it. */
   subscribe(changed: () => void): () => void;
-  /** Keeps a short text under a name, at once: it must be there when the process ends a moment later. */
-  note(name: string, text: string): void;
+  /**
+   * Keeps a short text under a name: it must be there when the process ends a moment later. A promise, if it answers with
+   * one, resolves when it is; nothing is run before.
+   */
+  note(name: string, text: string): unknown;
   /** The text that was kept last; undefined where there is none, or the engine cannot keep any. */
-  noted(name: string): string | undefined;
+  noted(name: string): string | undefined | Promise<string | undefined>;
 }
 
 /** The effects that the client needs from outside. Each can be replaced in tests. */

@@ -1,19 +1,45 @@
 import type { Presence } from '../model/environment.js';
 
 /**
- * Notes under `name` whether a person looks at this page, until the client is closed. Answers with the run (its lease)
- * that ended while someone looked at it; undefined when none did (R16).
+ * Notes under `name` whether a person looks at this page, until the client is closed. Answers, when that is noted, with the
+ * run (its lease) that ended while someone looked at it; undefined when none did (R16).
  */
-export function keepPresence(presence: Presence, name: string, lease: string, closed: AbortSignal): string | undefined {
-  const before = presence.noted(name)?.split(' ');
-  const note = (): void => {
-    presence.note(name, `${lease} ${presence.visible() && !closed.aborted ? 'visible' : 'hidden'}`);
-  };
-  note();
-  const unsubscribe = presence.subscribe(note);
+export async function keepPresence(
+  presence: Presence,
+  name: string,
+  lease: string,
+  closed: AbortSignal,
+): Promise<string | undefined> {
+  const before = (await unlessClosed(presence.noted(name), closed))?.split(' ');
+  if (closed.aborted) return undefined;
+  const note = (): unknown => presence.note(name, `${lease} ${presence.visible() && !closed.aborted ? seen : unseen}`);
+  const unsubscribe = presence.subscribe(() => {
+    void note();
+  });
   closed.addEventListener('abort', () => {
     unsubscribe();
-    note();
+    void note();
   });
-  return before?.[1] === 'visible' ? before[0] : undefined;
+  await unlessClosed(note(), closed);
+  return before?.[1] === seen ? before[0] : undefined;
+}
+
+/** A note of a run, as it is when nobody looks at its page any more. */
+export function unseenNote(note: string): string {
+  return `${note.split(' ')[0] ?? ''} ${unseen}`;
+}
+
+const seen = 'visible';
+const unseen = 'hidden';
+
+/** The page of a worker may never answer. */
+function unlessClosed<Value>(answer: Value | Promise<Value>, closed: AbortSignal): Promise<Value | undefined> {
+  if (!(answer instanceof Promise)) return Promise.resolve(answer);
+  const aborted = new Promise<undefined>((resolve) => {
+    if (closed.aborted) resolve(undefined);
+    closed.addEventListener('abort', () => {
+      resolve(undefined);
+    });
+  });
+  return Promise.race([answer, aborted]);
 }
