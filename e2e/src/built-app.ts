@@ -19,26 +19,7 @@ export class BuiltApp {
 
   /** `entry` is the page's module, in `root`. */
   static async start(root: string, entry: string): Promise<BuiltApp> {
-    const result = await build({
-      root,
-      configFile: false,
-      logLevel: 'silent',
-      define: { global: 'globalThis' },
-      worker: { format: 'es' },
-      build: {
-        write: false,
-        target: 'esnext',
-        modulePreload: false,
-        rollupOptions: { input: entry, output: { entryFileNames: 'page.js' } },
-      },
-    });
-    const files = new Map<string, string>();
-    for (const built of Array.isArray(result) ? result : [result]) {
-      if (!('output' in built)) throw new Error('vite built nothing.');
-      for (const one of built.output)
-        files.set(`/${one.fileName}`, one.type === 'chunk' ? one.code : String(one.source));
-    }
-    const app = new BuiltApp(files);
+    const app = new BuiltApp(await builtFiles(root, entry));
     await new Promise<void>((resolve) => app.#server.listen(0, '127.0.0.1', resolve));
     return app;
   }
@@ -55,4 +36,25 @@ export class BuiltApp {
       this.#server.closeAllConnections();
     });
   }
+}
+
+/** What a build of the page makes, by paths: `/page.js` and what it loads. */
+export async function builtFiles(root: string, entry: string): Promise<ReadonlyMap<string, string>> {
+  const result = await build({
+    root,
+    configFile: false,
+    logLevel: 'silent',
+    build: {
+      write: false,
+      target: 'esnext',
+      modulePreload: false,
+      rollupOptions: { input: entry, output: { entryFileNames: 'page.js' } },
+    },
+  });
+  const files = new Map<string, string>();
+  for (const built of Array.isArray(result) ? result : [result]) {
+    if (!('output' in built)) throw new Error('vite built nothing.');
+    for (const one of built.output) files.set(`/${one.fileName}`, one.type === 'chunk' ? one.code : String(one.source));
+  }
+  return files;
 }

@@ -2,41 +2,48 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { serverUnderTest, temporaryDatabases } from '@afield/devserver';
-import { expect, test } from '@playwright/test';
-import { build } from 'vite';
+import { expect, test, type Page } from '@playwright/test';
+import { builtFiles } from './built-app.js';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
 
-/** The lines of the README, in one file for the browser, as an app's own build would make it. */
-async function builtExample(folder: string): Promise<string> {
+/** The examples under a heading of the README, as files of these names, built for the browser as an app's own build would. */
+async function builtExamples(
+  folder: string,
+  heading: string,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
   const readme = await readFile(join(here, '..', '..', 'README.md'), 'utf8');
-  const [, example] = /## An example[\s\S]*?```ts\n([\s\S]*?)```/.exec(readme) ?? [];
-  if (example === undefined) throw new Error('README.md has no example.');
-  await writeFile(join(folder, 'example.ts'), example);
-  const result = await build({
-    root: folder,
-    logLevel: 'silent',
-    configFile: false,
-    build: {
-      write: false,
-      target: 'esnext',
-      lib: { entry: join(folder, 'example.ts'), formats: ['es'], fileName: 'e' },
-    },
-    define: { global: 'globalThis' },
-  });
-  const [output] = Array.isArray(result) ? result : [result];
-  if (output === undefined || !('output' in output)) throw new Error('vite built nothing.');
-  return output.output[0].code;
+  const section = readme.split(`\n## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
+  const examples = [...section.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, example]) => example ?? '');
+  if (examples.length < names.length) throw new Error(`README.md has too few examples under "${heading}".`);
+  await Promise.all(names.map((name, at) => writeFile(join(folder, name), examples[at] ?? '')));
+  return builtFiles(folder, join(folder, 'page.ts'));
 }
 
-test('the example of the README runs as it stands', async ({ page }) => {
+interface Opened {
+  readonly records: string;
+  readonly results: string;
+  /** Asks the server as an admin. */
+  readonly ask: (url: string) => Promise<Record<string, unknown>>;
+  /** What the page said on its console. */
+  readonly said: readonly string[];
+}
+
+/** Opens the examples in the page, with a server behind the address that they name, and lets `use` look at what they do. */
+async function withExamples(
+  page: Page,
+  heading: string,
+  names: readonly string[],
+  use: (opened: Opened) => Promise<void>,
+): Promise<void> {
   const folder = await mkdtemp(join(here, '..', 'test-results-readme-'));
   const server = await serverUnderTest();
   const databases = temporaryDatabases(server.url, server.admin);
   try {
     const records = await databases.create('records');
     const results = await databases.create('results');
-    const code = await builtExample(folder);
+    const files = await builtExamples(folder, heading, names);
     const problems: string[] = [];
     page.on('pageerror', (error) => problems.push(error.message));
     const said: string[] = [];
@@ -44,31 +51,24 @@ test('the example of the README runs as it stands', async ({ page }) => {
     // The address in the README is a fixed port; the server of this test has a free one.
     await page.route('http://127.0.0.1:5984/**', async (route) => {
       const url = route.request().url();
+      const code = files.get(new URL(url).pathname);
+      if (code !== undefined) return route.fulfill({ contentType: 'text/javascript', body: code });
       const target = url
         .replace('http://127.0.0.1:5984/records', records.url)
         .replace('http://127.0.0.1:5984/results', results.url);
-      await route.fulfill({ response: await route.fetch({ url: target }) });
+      return route.fulfill({ response: await route.fetch({ url: target }) });
     });
     await page.route('http://127.0.0.1:5984/', (route) =>
       route.fulfill({
         contentType: 'text/html',
-        body: '<!doctype html><script type="module" src="/example.js"></script>',
+        body: '<!doctype html><script type="module" src="/page.js"></script>',
       }),
-    );
-    await page.route('http://127.0.0.1:5984/example.js', (route) =>
-      route.fulfill({ contentType: 'text/javascript', body: code }),
     );
     await page.goto('http://127.0.0.1:5984/');
     const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
     const ask = async (url: string): Promise<Record<string, unknown>> =>
       (await (await fetch(url, { headers: { authorization } })).json()) as Record<string, unknown>;
-    await expect.poll(async () => (await ask(`${records.url}/p1`))['parent']).toEqual({ _id: 'c2' });
-    await expect
-      .poll(async () =>
-        ((await ask(`${results.url}/_all_docs?include_docs=true`))['rows'] as { doc: object }[]).map(({ doc }) => doc),
-      )
-      .toMatchObject([{ type: 'afield-result', state: 'done', total: 1, applied: 1, failed: 0 }]);
-    await expect.poll(() => said.some((line) => line.startsWith('idle pending: 0 failed: 0'))).toBe(true);
+    await use({ records: records.url, results: results.url, ask, said });
     expect(problems).toEqual([]);
   } finally {
     await page.close();
@@ -76,4 +76,22 @@ test('the example of the README runs as it stands', async ({ page }) => {
     await server.close();
     await rm(folder, { recursive: true, force: true });
   }
-});
+}
+
+test('the example of the README runs as it stands', ({ page }) =>
+  withExamples(page, 'An example', ['page.ts'], async ({ records, results, ask, said }) => {
+    await expect.poll(async () => (await ask(`${records}/p1`))['parent']).toEqual({ _id: 'c2' });
+    await expect
+      .poll(async () =>
+        ((await ask(`${results}/_all_docs?include_docs=true`))['rows'] as { doc: object }[]).map(({ doc }) => doc),
+      )
+      .toMatchObject([{ type: 'afield-result', state: 'done', total: 1, applied: 1, failed: 0 }]);
+    await expect.poll(() => said.some((line) => line.startsWith('idle pending: 0 failed: 0'))).toBe(true);
+  }));
+
+test('the client of the README that runs in a worker does what it says', ({ page }) =>
+  withExamples(page, 'In a Web Worker', ['client.worker.ts', 'page.ts'], async ({ records, ask, said }) => {
+    await expect.poll(async () => (await ask(`${records}/p9`))['name']).toBe('Person 9');
+    await expect.poll(() => said.at(-1)).toBe('idle pending: 0');
+    expect(page.workers()).toHaveLength(1);
+  }));

@@ -78,7 +78,6 @@ export class Leadership {
     const { options, environment, lease, closed } = this.#parts;
     // Noted before anything runs. Once: at a second try, after the store has failed, it would find its own note.
     this.#before ??= { stopped: await keepPresence(environment.presence, `afield:${options.name}:run`, lease, closed) };
-    if (closed.aborted) return;
     this.#work.lead(storeId);
     this.#changed();
     await this.#work.resume(storeId, this.#before.stopped, this.#announce);

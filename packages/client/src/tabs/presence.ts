@@ -12,7 +12,8 @@ export async function keepPresence(
 ): Promise<string | undefined> {
   const before = (await unlessClosed(presence.noted(name), closed))?.split(' ');
   if (closed.aborted) return undefined;
-  const note = (): unknown => presence.note(name, `${lease} ${presence.visible() && !closed.aborted ? seen : unseen}`);
+  const note = (): unknown =>
+    presence.note(name, `${lease} ${presence.visible() && !closed.aborted ? 'visible' : 'hidden'}`);
   const unsubscribe = presence.subscribe(() => {
     void note();
   });
@@ -21,16 +22,13 @@ export async function keepPresence(
     void note();
   });
   await unlessClosed(note(), closed);
-  return before?.[1] === seen ? before[0] : undefined;
+  return before?.[1] === 'visible' ? before[0] : undefined;
 }
 
 /** A note of a run, as it is when nobody looks at its page any more. */
 export function unseenNote(note: string): string {
-  return `${note.split(' ')[0] ?? ''} ${unseen}`;
+  return `${note.split(' ')[0] ?? ''} hidden`;
 }
-
-const seen = 'visible';
-const unseen = 'hidden';
 
 /** The page of a worker may never answer. */
 function unlessClosed<Value>(answer: Value | Promise<Value>, closed: AbortSignal): Promise<Value | undefined> {

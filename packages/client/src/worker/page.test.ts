@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { defineAction } from '../actions/define.js';
 import { z } from 'zod/mini';
 import type { Client, Credentials } from '../model/client.js';
+import type { Presence } from '../model/environment.js';
 import { RetryableError } from '../model/errors.js';
 import { handAction, paint, TestPresence } from '../test-bed.fixture.js';
 import { pageAuth } from './page-auth.js';
@@ -115,6 +116,8 @@ describe('what a worker knows only from its page', () => {
     expect(attempts).toBe(2); // the next one is due in a minute
     presence.set(false);
     await bed.rest();
+    bed.clock.advance(0);
+    await bed.rest();
     expect(attempts).toBe(2);
     presence.set(true);
     await bed.until(() => attempts === 3);
@@ -148,6 +151,28 @@ describe('what a worker knows only from its page', () => {
       calls[0]?.answer({});
       await remote.close();
       expect(presence.noted(noteName)).toMatch(/ hidden$/);
+    });
+
+    it('R16 nothing runs before the page has said that the run is noted', async () => {
+      const { action, calls } = handAction('by-hand');
+      let noted: (() => void) | undefined;
+      const presence: Presence = {
+        visible: () => true,
+        subscribe: () => () => undefined,
+        noted: () => Promise.resolve(undefined),
+        note: () =>
+          new Promise<void>((resolve) => {
+            noted = resolve;
+          }),
+      };
+      const client = bed.open({ actions: [action], environment: { presence } });
+      await client.enqueue(handed(['a']));
+      await bed.until(() => noted !== undefined);
+      await bed.rest();
+      expect(calls).toEqual([]);
+      noted?.();
+      await bed.until(() => calls.length === 1);
+      calls[0]?.answer({});
     });
 
     it('R16 five stops of the process under a visible page are counted: then the operations run one by one', async () => {
