@@ -2,15 +2,15 @@
  * npm run test:kill [-- --kills N] [--seed N]: a Chromium with its profile on disk works through 2,000 operations while
  * the server flaps, and is killed (SIGKILL, all of its processes) at N random moments; then server and device must agree.
  */
-import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { allDocuments, type Couch } from '@afield/demo-app/host';
-import { serverUnderTest, temporaryDatabases, temporaryFolder } from '@afield/devserver';
+import { serverUnderTest, temporaryDatabases } from '@afield/devserver';
+import type { Browser } from '../real-browser/browser.js';
+import { Lives, within } from '../real-browser/lives.js';
+import { seededRandom } from '../real-browser/seeded-random.js';
 import { disagreements } from './agreement.js';
-import { Browser } from './browser.js';
 import { Flapping } from './flapping.js';
-import { PageHost } from './page-host.js';
-import { before, bulkCount, documentsOf, perBulk, type Config, type ShownBulk } from './work.js';
+import { before, bulkCount, documentsOf, perBulk, type Config, type ShownBulk, type Told } from './work.js';
 
 /** How long a life may last after its page has begun. Milliseconds. */
 const longestLifeMs = 2000;
@@ -24,18 +24,11 @@ const kills = Number(values.kills);
 const seed = Number(values.seed ?? Math.floor(Math.random() * 0x7fffffff));
 if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed))
   throw new Error('--kills and --seed need numbers.');
-let state = (seed % 2_147_483_646) + 1;
-const random = (): number => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
-
-const usual = '/usr/bin/chromium';
-const executable = process.env['AFIELD_CHROMIUM'] ?? (existsSync(usual) ? usual : undefined);
-if (executable === undefined) throw new Error('No Chromium: set AFIELD_CHROMIUM to its path.');
+const random = seededRandom(seed);
 
 const server = await serverUnderTest();
 const databases = temporaryDatabases(server.directUrl, server.admin);
-const profile = await temporaryFolder('afield-kill');
-const host = await PageHost.start();
-const lives: Browser[] = [];
+const lives = await Lives.prepare<Config, Told>('afield-kill', 'kill/page.ts');
 const confirmed = new Set<string>();
 const problems = new Set<string>();
 /** The store on the device, and how many documents are left where the browser has lost it: nothing is proved then. */
@@ -43,7 +36,7 @@ let store: string | undefined;
 const losses: number[] = [];
 let done = 0;
 let settled: { rows: unknown; bulks: readonly ShownBulk[] } | undefined;
-host.listen((told) => {
+lives.host.listen((told) => {
   if ('alive' in told) {
     if (store !== undefined && store !== told.alive) losses.push(told.documents);
     store = told.alive;
@@ -54,43 +47,16 @@ host.listen((told) => {
 });
 
 /** A browser on the profile, when its page has begun. */
-async function life(config: Pick<Config, 'allowed' | 'isLast'>): Promise<Browser> {
-  host.config = { ...urls, documents: total, ...config };
+function life(config: Pick<Config, 'allowed' | 'isLast'>): Promise<Browser> {
   settled = undefined;
-  const alive = new Promise<void>((resolve) => {
-    const stop = host.listen((told) => {
-      if (!('alive' in told)) return;
-      stop();
-      resolve();
-    });
-  });
-  const browser = new Browser(executable ?? '', profile.folder, host.address);
-  lives.push(browser);
-  await within(60_000, alive, 'the page to begin');
-  return browser;
+  return lives.begin({ ...urls, documents: total, ...config }, (told) => 'alive' in told);
 }
 
-async function within<Value>(ms: number, promise: Promise<Value>, what: string): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`Waited ${String(ms / 1000)} s for ${what}: ${String(done)} of ${String(total)} are done.`));
-    }, ms);
-  });
-  return Promise.race([promise, late]).finally(() => {
-    clearTimeout(timer);
-  });
+async function isSettled(withinMs: number, what: string): Promise<void> {
+  if (settled !== undefined) return;
+  const says = lives.says((told) => 'settled' in told);
+  await within(withinMs, says, () => `${what}: ${String(done)} of ${String(total)} are done`);
 }
-
-const isSettled = (): Promise<void> =>
-  new Promise((resolve) => {
-    if (settled !== undefined) resolve();
-    const stop = host.listen((told) => {
-      if (!('settled' in told)) return;
-      stop();
-      resolve();
-    });
-  });
 
 const security = 'everyone';
 const docs = Array.from({ length: bulkCount }, (_, bulk) => documentsOf(bulk)).flatMap((ids) =>
@@ -101,11 +67,11 @@ const results = await databases.create('results', { security });
 const events = await databases.create('events', { security });
 const through = (url: string): string => url.replace(server.directUrl, server.url);
 const urls = { records: through(records.url), results: through(results.url), events: through(events.url) };
-console.log(`Seed ${String(seed)}: ${String(total)} operations, ${String(kills)} kills, ${executable}`);
+console.log(`Seed ${String(seed)}: ${String(total)} operations, ${String(kills)} kills, ${lives.executable}`);
 
 try {
   const first = await life({ allowed: 0, isLast: false });
-  await within(300_000, isSettled(), 'the documents on the device');
+  await isSettled(300_000, 'the documents on the device');
   await first.kill();
 
   const flapping = new Flapping(server.proxy, random);
@@ -125,7 +91,7 @@ try {
   console.log(`The network changed ${String(flapping.changes)} times and is whole now.`);
 
   const last = await life({ allowed: bulkCount, isLast: true });
-  await within(600_000, isSettled(), 'everything to come to its end');
+  await isSettled(600_000, 'everything to come to its end');
   await last.kill();
   const couch: Couch = { address: server.directUrl, ...server.admin };
   const there = [...(await allDocuments(couch, records.name)).values()];
@@ -151,9 +117,7 @@ try {
   );
   process.exitCode = wrong.length === 0 ? 0 : 1;
 } finally {
-  for (const browser of lives) await browser.kill();
-  await host.close();
+  await lives.close();
   await databases.dispose();
   await server.close();
-  await profile.remove();
 }

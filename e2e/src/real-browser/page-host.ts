@@ -1,39 +1,42 @@
+import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'vite';
-import type { Config, Told } from './work.js';
+import { builtFiles } from '../built-app.js';
 
-/** Serves the page, and hears what it says. */
-export class PageHost {
-  /** What the next page is told; set before it is opened. */
+/** Serves a page, tells it what it is to do, and hears what it says. */
+export class PageHost<Config, Told> {
+  /** What a page is told: at `/config`, and with the answer to all that it says. */
   config: Config | undefined;
   readonly #server: Server;
   readonly #listeners = new Set<(told: Told) => void>();
 
-  private constructor(code: string) {
+  private constructor(files: ReadonlyMap<string, string>) {
     this.#server = createServer((request, response) => {
       response.setHeader('cache-control', 'no-store');
       if (request.method === 'POST') {
         const parts: Buffer[] = [];
         request.on('data', (part: Buffer) => parts.push(part));
         request.on('end', () => {
-          response.end('{}');
           const told = JSON.parse(Buffer.concat(parts).toString()) as Told;
           for (const listener of [...this.#listeners]) listener(told);
+          response.end(JSON.stringify(this.config));
         });
         return;
       }
-      const isCode = request.url === '/page.js';
-      response.setHeader('content-type', isCode ? 'text/javascript' : 'text/html');
+      const code = files.get(request.url ?? '');
+      response.setHeader('content-type', code === undefined ? 'text/html' : 'text/javascript');
       if (request.url === '/config') response.end(JSON.stringify(this.config));
-      else if (isCode) response.end(code);
+      else if (code !== undefined) response.end(code);
       else response.end('<!doctype html><meta charset="utf-8"><script type="module" src="/page.js"></script>');
     });
   }
 
-  static async start(): Promise<PageHost> {
-    const host = new PageHost(await pageCode());
+  /** @param page its file in `src`, such as `kill/page.ts` */
+  static async start<Config, Told>(page: string): Promise<PageHost<Config, Told>> {
+    const sources = join(packageFolder(), 'src');
+    const host = new PageHost<Config, Told>(await builtFiles(sources, join(sources, page)));
     await new Promise<void>((resolve) => host.#server.listen(0, '127.0.0.1', resolve));
     return host;
   }
@@ -57,16 +60,9 @@ export class PageHost {
   }
 }
 
-/** The page with the client, in one file, as an app's own build would make it. */
-async function pageCode(): Promise<string> {
-  const entry = fileURLToPath(new URL('../../../src/kill/page.ts', import.meta.url));
-  const result = await build({
-    configFile: false,
-    logLevel: 'silent',
-    define: { global: 'globalThis' },
-    build: { write: false, target: 'esnext', lib: { entry, formats: ['es'], fileName: 'page' } },
-  });
-  const [output] = Array.isArray(result) ? result : [result];
-  if (output === undefined || !('output' in output)) throw new Error('vite built nothing.');
-  return output.output[0].code;
+/** This file runs as it stands (Playwright) and built (`dist`): both lie somewhere below. */
+function packageFolder(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
+  return folder;
 }
