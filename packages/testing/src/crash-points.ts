@@ -13,7 +13,7 @@ export interface CrashPoint {
   readonly call: number;
   /** Before the call was carried out; after it, with its answer lost; `end`: not at all, the scenario came to its end. */
   readonly when: 'before' | 'after' | 'end';
-  /** Such as `bulkDocs records-afield-queue` or `POST /records/_bulk_docs`; empty at the `end`. */
+  /** Such as `bulkDocs records-afield-queue`, `write records-afield-index-…` or `POST /records/_bulk_docs`; empty at the `end`. */
   readonly what: string;
 }
 
@@ -31,7 +31,7 @@ export interface CrashOptions extends FakeDeviceOptions {
 export interface CrashReport {
   /** How many deaths were tried. */
   readonly points: number;
-  /** Calls on stores and requests that the scenario makes when it does not die. */
+  /** Calls on stores, transactions of IndexedDB and requests that the scenario makes when it does not die. */
   readonly calls: number;
   readonly tried: readonly CrashPoint[];
 }
@@ -51,8 +51,8 @@ export class CrashPointError extends Error {
 }
 
 /**
- * Runs a scenario again and again on fresh devices, and kills its process before and after each call on a store and
- * each request, one a time; then the caller checks what a new process makes of it. First it is run without a death.
+ * Runs a scenario again and again on fresh devices, and kills its process before and after each call on a store, each
+ * transaction of IndexedDB and each request, one a time; then the caller checks what a new process makes of it. First it is run without a death.
  * @throws CrashPointError at the first point where the scenario or the check fails.
  */
 export async function crashPoints(
@@ -121,7 +121,14 @@ class DyingProcess {
     this.died = new Promise((resolve) => (this.#noteDeath = resolve));
     const onCall = <T>({ method, database }: WatchedCall, carryOut: () => Promise<T>): Promise<T> =>
       this.#around(`${method} ${database}`, carryOut);
+    const numbers = new WeakMap<object, number>();
     this.process = device.process({
+      indexedDB: (call, moment) => {
+        const number = numbers.get(call) ?? (this.calls += 1);
+        numbers.set(call, number);
+        if (number !== this.deadlyCall || moment !== this.when) return;
+        this.#end(number, `${call.call} ${call.database}`);
+      },
       call: onCall,
       callOfPass: onCall,
       request: ({ method, path }, send) => this.#around(`${method} ${path}`, send),
@@ -142,9 +149,13 @@ class DyingProcess {
   }
 
   #die<T>(call: number, what: string): Promise<T> {
+    this.#end(call, what);
+    return never();
+  }
+
+  #end(call: number, what: string): void {
     this.point = { call, when: this.when, what };
     this.process.kill();
     this.#noteDeath();
-    return never();
   }
 }

@@ -7,14 +7,19 @@ import { FakeLocks } from './fake-locks.js';
 import { FakePresence } from './fake-presence.js';
 import { FakeProcess, type ProcessHooks } from './fake-process.js';
 import { faultyFetch, type FaultyFetch } from './faulty-fetch.js';
+import { faultyIndexedDB, type FaultyIndexedDB } from './faulty-indexeddb.js';
 import { faultyStore, type FaultyStore } from './faulty-store.js';
 import { InFlight } from './in-flight.js';
+import { memoryIndexedDB } from './indexeddb/memory-indexeddb.js';
+import { trackedIndexedDB } from './indexeddb/tracked.js';
 import { watchedPouch } from './watched-pouch.js';
 import { wholeAnswer } from './whole-answer.js';
 
 export interface FakeDeviceOptions {
   /** Where its databases live. Default: `MemoryPouch`. */
   readonly PouchDB?: PouchConstructor;
+  /** Where its indexes live. Default: a new `memoryIndexedDB()`. */
+  readonly indexedDB?: IDBFactory;
   /** The network beyond the device. Default: the `fetch` of the system. */
   readonly fetch?: typeof fetch;
   /** The wall clock at the start, milliseconds since 1970. */
@@ -45,16 +50,26 @@ export class FakeDevice {
   readonly channels = new FakeChannels();
   /** Faults of its databases. */
   readonly store: FaultyStore;
+  /** Faults of its IndexedDB, where the indexes are. */
+  readonly indexStore: FaultyIndexedDB;
   /** Faults of its network. */
   readonly network: FaultyFetch;
+  /** Its IndexedDB, past all faults and kills: to write and read what a test needs. */
+  readonly indexedDB: IDBFactory;
   readonly #databases = new Set<string>();
+  readonly #connections = new Set<IDBDatabase>();
   readonly #processes: FakeProcess[] = [];
   /** Its databases, past all faults and kills; their calls count as under way. */
   readonly #PouchDB: PouchConstructor;
   #ids = 0;
   #seed = 1;
 
-  constructor({ PouchDB = MemoryPouch, fetch = globalThis.fetch, startAt }: FakeDeviceOptions = {}) {
+  constructor({
+    PouchDB = MemoryPouch,
+    indexedDB = memoryIndexedDB(),
+    fetch = globalThis.fetch,
+    startAt,
+  }: FakeDeviceOptions = {}) {
     devices += 1;
     const { inFlight } = this;
     this.clock = new FakeClock(() => inFlight.rest(), startAt);
@@ -62,6 +77,8 @@ export class FakeDevice {
       around: (_call, run) => inFlight.track(() => run()),
     });
     this.store = faultyStore(this.#PouchDB, [], { clock: this.clock });
+    this.indexedDB = trackedIndexedDB(indexedDB, inFlight, this.#connections);
+    this.indexStore = faultyIndexedDB(this.indexedDB, [], { clock: this.clock });
     this.network = faultyFetch((input, init) => inFlight.track(() => wholeAnswer(fetch(input, init))), [], {
       clock: this.clock,
     });
@@ -77,6 +94,7 @@ export class FakeDevice {
       connectivity: this.connectivity,
       presence: this.presence,
       PouchDB: this.store.PouchDB,
+      indexedDB: this.indexStore.indexedDB,
       fetch: this.network.fetch,
       random: () => (this.#seed = (this.#seed * 16_807) % 2_147_483_647) / 2_147_483_647,
       newId: () => `id-${String((this.#ids += 1))}`,
@@ -115,6 +133,11 @@ export class FakeDevice {
     for (const process of this.#processes) process.kill();
     await this.inFlight.rest();
     for (const name of this.#databases) await this.database(name).destroy();
+    for (const connection of this.#connections) connection.close();
+    for (const name of new Set([...this.#connections].map((connection) => connection.name))) {
+      this.indexedDB.deleteDatabase(name);
+    }
+    await this.inFlight.rest();
   }
 }
 

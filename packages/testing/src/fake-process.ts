@@ -5,6 +5,8 @@ import type { FakeConnectivity } from './fake-connectivity.js';
 import type { FakeTabLocks } from './fake-locks.js';
 import type { FakePresence } from './fake-presence.js';
 import type { InFlight } from './in-flight.js';
+import type { IndexedDBCall } from './indexeddb/layer.js';
+import { ProcessIndexedDB } from './indexeddb/process-indexeddb.js';
 import { watchedPouch, type WatchedCall } from './watched-pouch.js';
 
 /** A request as a process makes it. */
@@ -20,6 +22,11 @@ export interface ProcessHooks {
   /** A call that a replication makes by itself. */
   readonly callOfPass?: <T>(call: WatchedCall, run: () => Promise<T>) => Promise<T>;
   readonly request?: (request: ProcessRequest, run: () => Promise<Response>) => Promise<Response>;
+  /**
+   * A call on IndexedDB begins, or it has come to its end and the process does not know it yet. Both times it is the same
+   * object. A process that is killed at its beginning changes nothing.
+   */
+  readonly indexedDB?: (call: IndexedDBCall, moment: 'before' | 'after') => void;
 }
 
 export interface ProcessParts {
@@ -30,6 +37,8 @@ export interface ProcessParts {
   readonly connectivity: FakeConnectivity;
   readonly presence: FakePresence;
   readonly PouchDB: PouchConstructor;
+  /** Default: none, as in an engine that has none. */
+  readonly indexedDB?: IDBFactory;
   /** Options for local databases. */
   readonly storeOptions?: object;
   readonly fetch: typeof fetch;
@@ -40,14 +49,15 @@ export interface ProcessParts {
 
 /**
  * One process (a tab) of a device: what `createClient` needs of it, and its end. After `kill()` nothing of it reaches a
- * store or the network any more, and what was under way never returns to it. While it is frozen, neither timers nor
- * answers reach it.
+ * store or the network any more, what was under way never returns to it, and transactions that are not committed are
+ * lost. While it is frozen, neither timers nor answers reach it.
  */
 export class FakeProcess {
   readonly PouchDB: PouchConstructor;
   readonly fetch: typeof fetch;
   readonly environment: Environment;
   readonly #parts: ProcessParts;
+  readonly #indexedDB: ProcessIndexedDB | undefined;
   readonly #timers = new Set<unknown>();
   readonly #ends = new Set<() => void>();
   #alive = true;
@@ -73,6 +83,17 @@ export class FakeProcess {
       fetch: this.fetch,
       ...(parts.storeOptions === undefined ? {} : { options: parts.storeOptions }),
     });
+    this.#indexedDB =
+      parts.indexedDB === undefined
+        ? undefined
+        : new ProcessIndexedDB({
+            indexedDB: parts.indexedDB,
+            isAlive: () => this.#alive,
+            awake: (run) => {
+              this.#awake(run);
+            },
+            seen: (call, moment) => hooks.indexedDB?.(call, moment),
+          });
     this.environment = this.#environment();
   }
 
@@ -89,6 +110,7 @@ export class FakeProcess {
   kill(): void {
     this.#alive = false;
     this.#parts.locks.die();
+    this.#indexedDB?.kill();
     for (const timer of this.#timers) this.#parts.clock.clearTimer(timer);
     this.#timers.clear();
     for (const end of [...this.#ends]) end();
@@ -127,7 +149,7 @@ export class FakeProcess {
         },
       },
       fetch: this.fetch,
-      indexedDB: undefined,
+      indexedDB: this.#indexedDB?.indexedDB,
       locks,
       connectivity: {
         online: () => connectivity.online(),
@@ -175,6 +197,7 @@ export class FakeProcess {
 
   /** A pass counts as under way until it ends; in a process that was killed it would never end. */
   #count(ended: PromiseLike<unknown>): void {
+    if (!this.#alive) return; // it was killed at the first call that the pass made
     const leave = this.#parts.inFlight.enter();
     const end = (): void => {
       this.#ends.delete(end);

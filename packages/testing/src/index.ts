@@ -14,6 +14,18 @@ export {
   type SeenFetch,
 } from './faulty-fetch.js';
 export { faultyStore, type FaultyStore, type SeenCall, type StoreCondition, type StoreRule } from './faulty-store.js';
+export {
+  faultyIndexedDB,
+  type FaultyIndexedDB,
+  type IndexedDBCondition,
+  type IndexedDBFault,
+  type IndexedDBRejection,
+  type IndexedDBRule,
+  type SeenIndexedDBCall,
+} from './faulty-indexeddb.js';
+export { memoryIndexedDB } from './indexeddb/memory-indexeddb.js';
+export { trackedIndexedDB } from './indexeddb/tracked.js';
+export type { IndexedDBCall } from './indexeddb/layer.js';
 export { FakeDevice, NothingHappensError, type FakeDeviceOptions } from './fake-device.js';
 export { FakeProcess, type ProcessHooks, type ProcessParts, type ProcessRequest } from './fake-process.js';
 export {
