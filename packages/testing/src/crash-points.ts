@@ -126,7 +126,7 @@ class DyingProcess {
       indexedDB: (call, moment) => {
         const number = numbers.get(call) ?? (this.calls += 1);
         numbers.set(call, number);
-        if (number !== this.deadlyCall || moment !== this.when) return;
+        if (number !== this.deadlyCall || (moment === 'before') !== (this.when === 'before')) return;
         this.#end(number, `${call.call} ${call.database}`);
       },
       call: onCall,

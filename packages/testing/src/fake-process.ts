@@ -23,10 +23,10 @@ export interface ProcessHooks {
   readonly callOfPass?: <T>(call: WatchedCall, run: () => Promise<T>) => Promise<T>;
   readonly request?: (request: ProcessRequest, run: () => Promise<Response>) => Promise<Response>;
   /**
-   * A call on IndexedDB begins, or it has come to its end and the process does not know it yet. Both times it is the same
-   * object. A process that is killed at its beginning changes nothing.
+   * A call on IndexedDB begins, or it has come to its end (`failed`: nothing was stored) and the process does not know it
+   * yet. Both times it is the same object. A process that is killed at its beginning changes nothing.
    */
-  readonly indexedDB?: (call: IndexedDBCall, moment: 'before' | 'after') => void;
+  readonly indexedDB?: (call: IndexedDBCall, moment: 'before' | 'after' | 'failed') => void;
 }
 
 export interface ProcessParts {

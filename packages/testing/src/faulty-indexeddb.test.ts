@@ -222,6 +222,50 @@ describe('faultyIndexedDB', () => {
     expect(await real.databases()).toHaveLength(1);
   });
 
+  it('carries out late what asks within the transaction: it may ask for more, or abort', async () => {
+    const { indexedDB, real, clock } = faulty({
+      when: { call: 'write', nth: 2 },
+      do: { type: 'hang', commitAfterMs: 1000 },
+    });
+    const db = await open(indexedDB);
+    await write(db, 'a');
+    const late = unwrap(db).transaction(['rows', 'meta'], 'readwrite');
+    const [rows, meta] = [late.objectStore('rows'), late.objectStore('meta')];
+    const seen: unknown[] = [];
+    rows.index('keys').getAllKeys('a').onsuccess = ({ target }) => seen.push((target as IDBRequest).result);
+    rows.put(['b'], 'b');
+    const point = meta.get('point');
+    point.onsuccess = () => {
+      seen.push(point.result);
+      if (point.result === 'a') meta.put('b', 'point');
+      else late.abort();
+    };
+    await inFlight.rest();
+    expect(seen).toEqual([]);
+    await clock.advance(1000);
+    await inFlight.rest();
+    expect(seen).toEqual([['a'], 'a']);
+    expect(await stored(real)).toEqual([['a', 'b'], 'b']);
+  });
+
+  it('aborts late what finds that it comes too late', async () => {
+    const { indexedDB, real, clock } = faulty({
+      when: { call: 'write', nth: 1 },
+      do: { type: 'hang', commitAfterMs: 1000 },
+    });
+    const db = await open(indexedDB);
+    const late = unwrap(db).transaction(['rows', 'meta'], 'readwrite');
+    late.objectStore('rows').put(['b'], 'b');
+    const point = late.objectStore('meta').get('point');
+    point.onsuccess = () => {
+      if (point.result !== undefined) late.abort();
+    };
+    await write(db, 'a');
+    await clock.advance(1000);
+    await inFlight.rest();
+    expect(await stored(real)).toEqual([['a'], 'a']);
+  });
+
   it('can be switched off, and its rules be taken away', async () => {
     const store = faulty({ when: { call: 'write' }, do: { type: 'reject', error: abort, when: 'at-once' } });
     const db = await open(store.indexedDB);

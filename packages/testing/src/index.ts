@@ -18,11 +18,10 @@ export {
   faultyIndexedDB,
   type FaultyIndexedDB,
   type IndexedDBCondition,
-  type IndexedDBFault,
-  type IndexedDBRejection,
   type IndexedDBRule,
   type SeenIndexedDBCall,
 } from './faulty-indexeddb.js';
+export type { IndexedDBFault, IndexedDBRejection } from './indexeddb/faults.js';
 export { memoryIndexedDB } from './indexeddb/memory-indexeddb.js';
 export { trackedIndexedDB } from './indexeddb/tracked.js';
 export type { IndexedDBCall } from './indexeddb/layer.js';

@@ -13,6 +13,8 @@ export interface IndexedDBCall {
 export interface RequestMade {
   readonly method: string;
   readonly store: string;
+  /** The index of the store on which it is made, if it is one. */
+  readonly index: string | undefined;
   readonly args: readonly unknown[];
   readonly transaction: IDBTransaction;
   readonly database: string;
@@ -71,7 +73,9 @@ export function layered(factory: IDBFactory, layer: Layer): IDBFactory {
   function watch(transaction: IDBTransaction, database: string): () => IDBRequest {
     const storeOf = transaction.objectStore.bind(transaction);
     const watched = (store: IDBObjectStore): IDBObjectStore => {
-      if (around !== undefined) watchSource(store, { store: store.name, transaction, database }, around);
+      if (around !== undefined) {
+        watchSource(store, { store: store.name, index: undefined, transaction, database }, around);
+      }
       return store;
     };
     if (around !== undefined) {
@@ -85,7 +89,7 @@ export function layered(factory: IDBFactory, layer: Layer): IDBFactory {
 
   function watchSource(
     source: IDBObjectStore | IDBIndex,
-    where: Pick<RequestMade, 'store' | 'transaction' | 'database'>,
+    where: Pick<RequestMade, 'store' | 'index' | 'transaction' | 'database'>,
     ask: NonNullable<Layer['request']>,
   ): void {
     if (isKnown(source)) return;
@@ -103,7 +107,7 @@ export function layered(factory: IDBFactory, layer: Layer): IDBFactory {
     }
     replace(source, 'index', (original) => {
       const index = original() as IDBIndex;
-      watchSource(index, where, ask);
+      watchSource(index, { ...where, index: index.name }, ask);
       return index;
     });
   }

@@ -8,7 +8,7 @@ export interface ProcessIndexedDBParts {
   /** At once; when the process is thawed; never, when it is dead. */
   readonly awake: (run: () => void) => void;
   /** A call is made, or it has ended and the process does not know it yet. */
-  readonly seen: (call: IndexedDBCall, moment: 'before' | 'after') => void;
+  readonly seen: (call: IndexedDBCall, moment: 'before' | 'after' | 'failed') => void;
 }
 
 /** What a process has of its device's IndexedDB: it ends with the process. */
@@ -40,7 +40,7 @@ export class ProcessIndexedDB {
         if (isAlive()) this.#transactions.add(made.transaction);
         else doom(made);
         gated(made.transaction, eventsOf.transaction, ({ type }, deliver) => {
-          if (type !== 'error') this.#ended(made.transaction, call);
+          if (type !== 'error') this.#ended(made.transaction, call, type === 'complete' ? 'after' : 'failed');
           awake(deliver);
         });
         return made.transaction;
@@ -88,7 +88,7 @@ export class ProcessIndexedDB {
     gated(request, eventsOf.open, ({ type }, deliver) => {
       if (type === 'success' || type === 'error') {
         this.#openings.delete(request);
-        if (isAlive()) seen(call, 'after');
+        if (isAlive()) seen(call, type === 'success' ? 'after' : 'failed');
         if (!isAlive() && type === 'success') request.result.close();
       } else if (type === 'upgradeneeded' && !isAlive()) {
         request.transaction?.abort();
@@ -98,8 +98,8 @@ export class ProcessIndexedDB {
     return request;
   }
 
-  #ended(transaction: IDBTransaction, call: IndexedDBCall): void {
+  #ended(transaction: IDBTransaction, call: IndexedDBCall, moment: 'after' | 'failed'): void {
     this.#transactions.delete(transaction);
-    if (this.#parts.isAlive()) this.#parts.seen(call, 'after');
+    if (this.#parts.isAlive()) this.#parts.seen(call, moment);
   }
 }

@@ -72,15 +72,35 @@ export function failAfterCommit(faulty: FaultyTransaction, error: StoreError): v
   };
 }
 
-/** Nothing of it is ever heard of, and nothing is done; `note` is told what was asked of it. */
-export function hang(faulty: FaultyTransaction, note: (request: RequestMade) => void): void {
+/** Its end is never heard of. Answers with a function that carries out, late, what was asked of it. */
+export function hang(faulty: FaultyTransaction): (late: IDBTransaction) => void {
+  const asked: { readonly given: RequestMade; readonly emit: (event: Event) => void; readonly request: IDBRequest }[] =
+    [];
   doom(faulty);
   faulty.pass = () => undefined;
-  faulty.request = (request, make) => {
-    note(request);
-    const real = make();
-    gated(real, eventsOf.request, () => undefined);
-    return real;
+  faulty.request = (given, make) => {
+    const request = make();
+    asked.push({ given, request, emit: gated(request, eventsOf.request, () => undefined) });
+    return request;
+  };
+  return (late) => {
+    const again = ({ store, index, method, args }: RequestMade): IDBRequest => {
+      const source = index === undefined ? late.objectStore(store) : late.objectStore(store).index(index);
+      return Reflect.apply(Reflect.get(source, method) as () => IDBRequest, source, args);
+    };
+    // Whoever waits for an answer within the transaction may ask for more, or abort it.
+    faulty.request = again;
+    setOwn(faulty.transaction, 'abort', () => {
+      late.abort();
+    });
+    for (const { given, request, emit } of asked) {
+      const answer = again(given);
+      answer.addEventListener('success', () => {
+        setOwn(request, 'result', answer.result);
+        setOwn(request, 'error', null);
+        emit(eventFor(request, 'success'));
+      });
+    }
   };
 }
 
