@@ -83,7 +83,10 @@ export class IndexStore {
 
   /** Undefined where nothing is stored, or nothing that can be read. */
   async meta(): Promise<Meta | undefined> {
-    return metaOf(await this.#db.get('meta', metaKey));
+    // Not `db.get`: when that fails, nobody hears how its transaction has ended, and a rejection goes unhandled (B6).
+    const tx = this.#db.transaction('meta', 'readonly');
+    const [stored] = await Promise.all([tx.store.get(metaKey), tx.done]);
+    return metaOf(stored);
   }
 
   /**
@@ -95,9 +98,8 @@ export class IndexStore {
     changes: IndexChanges,
     next: Omit<Meta, 'turn' | 'v'>,
   ): Promise<Meta | undefined> {
-    const tx = this.#db.transaction(stores, 'readwrite');
-    const ended = tx.done;
-    const raw = unwrap(tx);
+    const raw = unwrap(this.#db).transaction(stores, 'readwrite');
+    const ended = endOf(raw);
     const [rows, skipped, meta] = [raw.objectStore('rows'), raw.objectStore('skipped'), raw.objectStore('meta')];
     let written: Meta = { v: 1, ...next, turn: (before?.turn ?? 0) + 1 };
     let overtaken = false;
@@ -172,6 +174,21 @@ export class IndexStore {
   close(): void {
     this.#db.close();
   }
+}
+
+/**
+ * Resolves when it is committed; rejects with what has aborted it. idb's `done` rejects as soon as a request fails, when
+ * the transaction does not know why yet: each error would look like one that passes (B2).
+ */
+function endOf(transaction: IDBTransaction): Promise<void> {
+  return new Promise((resolve, reject) => {
+    transaction.addEventListener('complete', () => {
+      resolve();
+    });
+    transaction.addEventListener('abort', () => {
+      reject(transaction.error ?? new DOMException('The transaction was aborted.', 'AbortError'));
+    });
+  });
 }
 
 /**
