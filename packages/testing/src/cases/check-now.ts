@@ -22,6 +22,14 @@ export function checkNow(step: Extract<Step, { do: 'check' }>, world: World): re
       `done_keys: expected ${sorted(step.done_keys).join(', ')}, but done are ${sorted(observation.doneKeys).join(', ')}`,
     );
   }
+  const index = world.index.state(world.tabs);
+  if (step.index_state !== undefined && index?.state !== step.index_state) {
+    wrong.push(`index_state: expected ${step.index_state}, but it is ${index?.state ?? 'not there'}`);
+  }
+  const parkedId = index?.state === 'parked' ? index.id : undefined;
+  if (step.parked_id !== undefined && parkedId !== step.parked_id) {
+    wrong.push(`parked_id: expected ${step.parked_id}, but it is ${parkedId ?? 'not there'}`);
+  }
   return [...wrong, ...tooMany('requests_max', step.requests_max ?? {}, traffic.requests)];
 }
 

@@ -3,6 +3,7 @@ import type { FailedOperation } from '@afield/client';
 import type { Baseline } from './baseline.js';
 import { checkEvents } from './check-events.js';
 import { checkDocs } from './check-docs.js';
+import { checkIndex } from './check-index.js';
 import { tooMany } from './check-now.js';
 import { uncheckedFields } from './impossible.js';
 import type { Expectation } from './schema.js';
@@ -129,6 +130,7 @@ const checks: Checks = {
   attachment_uploads: (expected, { world }) => differs('attachment_uploads', expected, world.traffic.attachmentUploads),
   prototype_clean: (expected) =>
     expected.filter((name) => name in {}).map((name) => `prototype_clean: every object has a member ${name}`),
+  index: (expected, { world }) => checkIndex(expected, world),
   next_attempt_never_past: (expected, { world }) =>
     expected ? world.observation.pastAttempts.map((what) => `next_attempt_never_past: ${what}`) : [],
 };

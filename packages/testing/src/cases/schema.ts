@@ -236,7 +236,15 @@ export const expectation = z
     prototype_clean: z.array(z.string()),
     next_attempt_never_past: z.boolean(),
     changes_feed_whole: json,
-    index: json,
+    index: z
+      .strictObject({
+        state: z.string(),
+        rows_for: perName(z.array(z.string())),
+        row_ids: z.array(z.string()),
+        checkpoint_never_past_unstored: z.boolean(),
+        incomplete_query_flagged: z.boolean(),
+      })
+      .partial(),
   })
   .partial();
 

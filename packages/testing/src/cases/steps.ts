@@ -1,6 +1,7 @@
 import { operationInput } from './actions.js';
 import { merged } from './fault-book.js';
 import type { Operation, Step } from './schema.js';
+import type { Tab } from './tab.js';
 import type { World } from './world.js';
 import { checkNow } from './check-now.js';
 
@@ -48,6 +49,15 @@ async function take(step: Step, world: World): Promise<void> {
       return;
     case 'edit':
       return edit(world, step.doc);
+    case 'build-index':
+      world.index.build(livingTab(world));
+      return;
+    case 'resume-index':
+      world.index.resume(livingTab(world));
+      return;
+    case 'query-index':
+      world.index.query(world.tabs);
+      return;
     case 'restart':
       world.moments.reach('after-enqueue');
       return world.restart(step.tab ?? 1, world.moments.restartKills);
@@ -65,8 +75,7 @@ async function take(step: Step, world: World): Promise<void> {
 /** Queues one bulk operation. It may be refused, or hang with its store: the next step does not wait for it. */
 async function enqueue(world: World, operations: readonly Operation[]): Promise<void> {
   if (operations.length === 0) return;
-  const tab = world.tabs.find((one) => one.alive);
-  if (tab === undefined) throw new Error('no tab is alive to queue in');
+  const tab = livingTab(world);
   const key = `bulk-${String(world.queued.size + 1)}`;
   const keys = operations.map((operation, index) => operation.key ?? `${key}:${String(index)}`);
   world.queued.set(key, keys);
@@ -86,6 +95,12 @@ async function enqueue(world: World, operations: readonly Operation[]): Promise<
     },
   );
   await allDueNow(world);
+}
+
+function livingTab({ tabs }: World): Tab {
+  const tab = tabs.find((one) => one.alive);
+  if (tab === undefined) throw new Error('no tab is alive');
+  return tab;
 }
 
 /** Consecutive operations of one action form a part. */
@@ -111,13 +126,13 @@ function chosen(step: Extract<Step, { do: 'enqueue' }>, operations: readonly Ope
 
 /** Runs timers until the client has nothing left to do, at most 20 minutes. */
 async function settle(world: World): Promise<void> {
-  const { clock, observation } = world;
+  const { clock } = world;
   const end = clock.monotonic() + longestSettleMs;
   await allDueNow(world);
   for (let fired = 0; ; fired += 1) {
     // What begins within a second of the rest (a push, the results) still belongs to it.
-    if (observation.isSettled) await clock.advance(1000);
-    if (observation.isSettled) return;
+    if (world.isSettled) await clock.advance(1000);
+    if (world.isSettled) return;
     const next = clock.nextTimerAt;
     if (next === undefined || next > end) return;
     if (fired > mostTimers) throw new Error(`never comes to rest: ${String(mostTimers)} timers fired`);

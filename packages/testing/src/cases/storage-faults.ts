@@ -1,5 +1,6 @@
 import type { FakeClock } from '../fake-clock.js';
 import { StoreFaults, type StoreError, type StoreFault } from '../store-faults.js';
+import { withFaults, type FaultableCall, type IndexedDBFault } from '../indexeddb/faults.js';
 import type { WatchedCall } from '../watched-pouch.js';
 import type { FaultBook } from './fault-book.js';
 import type { StorageFault } from './schema.js';
@@ -10,7 +11,7 @@ export type LocalWord = 'docs' | 'queue' | 'index';
 export interface StorageFaultsOptions {
   readonly faults: FaultBook;
   readonly clock: FakeClock;
-  readonly wordOf: (database: string) => LocalWord;
+  readonly wordOf: (database: string) => Exclude<LocalWord, 'index'>;
   /** The batch (from 1) that works on these documents; undefined when none does. */
   readonly batchOf: (ids: readonly string[]) => number | undefined;
 }
@@ -18,6 +19,7 @@ export interface StorageFaultsOptions {
 /** Says which storage fault of a case a call meets. */
 export class StorageFaults {
   readonly #happening: StoreFaults;
+  #indexWrites = 0;
 
   constructor(private readonly options: StorageFaultsOptions) {
     this.#happening = new StoreFaults(options.clock);
@@ -25,6 +27,45 @@ export class StorageFaults {
 
   around<T>(call: WatchedCall, run: () => Promise<T>): Promise<T> {
     return this.#happening.around(call, run, () => this.#faultOf(call));
+  }
+
+  /** The IndexedDB of the case's device, in which the calls on indexes meet their faults. */
+  indexedDB(real: IDBFactory): IDBFactory {
+    return withFaults(real, (call) => this.#faultOfIndex(call), this.options.clock);
+  }
+
+  /** A write transaction was carried out: the next one belongs to the next batch. */
+  indexWritten(): void {
+    this.#indexWrites += 1;
+  }
+
+  #faultOfIndex(call: FaultableCall): IndexedDBFault | undefined {
+    if (call.call === 'open' || call.call === 'put') return undefined;
+    for (const fault of this.options.faults.of('storage')) {
+      const { call: wanted, db = 'index', batch, point } = fault.when;
+      if (db !== 'index' || point !== undefined) continue;
+      if (wanted !== undefined && (wanted === 'bulkDocs' ? 'write' : wanted) !== call.call) continue;
+      if (batch !== undefined && (call.call !== 'write' || batch !== this.#indexWrites + 1)) continue;
+      const now = this.options.faults.occurs(fault);
+      if (now === 'now') return this.#inWordsOfIndexedDB(fault.do);
+      // A connection that is dead throws by itself, until it is opened anew.
+      if (now === 'later' && fault.do.then_reject !== undefined && fault.do.break_handle !== true) {
+        return rejection(fault.do.then_reject);
+      }
+    }
+    return undefined;
+  }
+
+  #inWordsOfIndexedDB(todo: StorageFault['do']): IndexedDBFault | undefined {
+    const fault = this.#inWordsOfTheStore(todo);
+    if (fault?.type === 'hang') return fault;
+    if (todo.reject === undefined) return fault?.type === 'dies' ? { type: 'dies' } : undefined;
+    return {
+      type: 'reject',
+      error: todo.reject as StoreError,
+      when: todo.commit === true ? 'after-commit' : 'later',
+      thenDead: todo.break_handle === true,
+    };
   }
 
   #faultOf(call: WatchedCall): StoreFault | undefined {
@@ -61,6 +102,6 @@ export class StorageFaults {
 }
 
 /** The fields of a case file are the fields of the error: a missing `status` stays missing. */
-function rejection(error: object): Extract<StoreFault, { type: 'reject' }> {
+function rejection(error: object): { readonly type: 'reject'; readonly error: StoreError } {
   return { type: 'reject', error: error as StoreError };
 }

@@ -5,6 +5,7 @@ import type { FakeChannels } from '../fake-channels.js';
 import type { FakeLocks } from '../fake-locks.js';
 import type { FakePresence } from '../fake-presence.js';
 import { FakeProcess } from '../fake-process.js';
+import type { IndexedDBCall } from '../indexeddb/layer.js';
 import type { InFlight } from '../in-flight.js';
 import type { WatchedCall } from '../watched-pouch.js';
 import { wholeAnswer } from '../whole-answer.js';
@@ -20,12 +21,15 @@ export interface Browser {
   readonly connectivity: FakeConnectivity;
   readonly presence: FakePresence;
   readonly storage: StorageFaults;
+  readonly indexedDB: IDBFactory;
   readonly random: () => number;
   readonly newId: () => string;
   readonly fetch: typeof fetch;
   readonly options: Omit<ClientOptions, 'PouchDB' | 'environment'>;
   /** A local write with new revisions was carried out; the client does not know it yet. */
   readonly written: (call: WatchedCall, tab: Tab) => void;
+  /** A call on IndexedDB has ended; the client does not know it yet. */
+  readonly indexed: (call: IndexedDBCall) => void;
   /** Whether another tab is alive: the local databases are one per process here, and its handles must stay open. */
   readonly othersLive: (tab: Tab) => boolean;
 }
@@ -35,6 +39,7 @@ export class Tab {
   readonly client: Client;
   readonly #browser: Browser;
   readonly #process: FakeProcess;
+  readonly #ends: (() => void)[] = [];
 
   constructor(
     browser: Browser,
@@ -49,11 +54,17 @@ export class Tab {
       connectivity: browser.connectivity,
       presence: browser.presence,
       PouchDB: MemoryPouch,
+      indexedDB: browser.indexedDB,
       storeOptions: { adapter: 'memory' },
       fetch: (input, init) => browser.inFlight.track(() => wholeAnswer(browser.fetch(input, init))),
       random: browser.random,
       newId: browser.newId,
-      hooks: { call: (call, run) => this.#local(call, run) },
+      hooks: {
+        call: (call, run) => this.#local(call, run),
+        indexedDB: (call, moment) => {
+          if (moment === 'after') browser.indexed(call);
+        },
+      },
     });
     const { PouchDB, environment } = this.#process;
     this.client = createClient({ ...browser.options, PouchDB, environment });
@@ -70,6 +81,12 @@ export class Tab {
 
   kill(): void {
     this.#process.kill();
+    for (const end of this.#ends.splice(0)) end();
+  }
+
+  /** Calls back when it is killed: what waits for an answer of its client waits for ever then. */
+  whenKilled(end: () => void): void {
+    this.#ends.push(end);
   }
 
   /** Local calls fail as the case says; what is carried out counts as under way. */

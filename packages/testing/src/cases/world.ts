@@ -8,6 +8,8 @@ import { InFlight } from '../in-flight.js';
 import { caseActions } from './actions.js';
 import { LocalDatabase, writeGiven, type Database, type HttpDatabase } from './database.js';
 import { FaultBook } from './fault-book.js';
+import { caseIndex } from './index-keys.js';
+import { IndexWatch } from './index-watch.js';
 import { Interception } from './interception.js';
 import { isObject, ownOf, type JsonObject } from './json.js';
 import { MemoryPouch } from './memory-pouch.js';
@@ -44,6 +46,7 @@ export class World {
   readonly local: Database;
   readonly databases: ServerDatabases;
   readonly publications = new Publications();
+  readonly index: IndexWatch;
   readonly #browser: Browser;
   readonly #name: string;
   #login: (() => void) | undefined;
@@ -61,6 +64,16 @@ export class World {
     this.#name = `case-${run}`;
     this.databases = new ServerDatabases(given, server, run);
     this.local = new LocalDatabase(() => this.#openDocuments());
+    const { index } = given.config;
+    this.index = new IndexWatch({
+      definition: index === undefined ? undefined : caseIndex(index),
+      client: this.#name,
+      inFlight: this.inFlight,
+      documents: () => this.#openDocuments(),
+      parked: (tab) => {
+        this.moments.reach('index-parked', { tab });
+      },
+    });
     this.connectivity = new FakeConnectivity(given.config.start_online ?? true);
     const elapsedS = (): number => this.clock.elapsed / 1000;
     const armed = !given.steps.some((step) => step.do === 'arm-faults');
@@ -102,6 +115,11 @@ export class World {
     const { serverDocs, seedDocs, operations } = this.given;
     const ids = [...serverDocs, ...seedDocs].map((doc) => doc['_id']).concat(operations.map((one) => one.id));
     return [...new Set(ids.filter((id) => typeof id === 'string' && id !== ''))] as string[];
+  }
+
+  /** Whether nothing is left that the client would do by itself. */
+  get isSettled(): boolean {
+    return this.observation.isSettled && this.index.isSettled(this.tabs);
   }
 
   /** Writes the documents of the case and opens its tabs, stopped. */
@@ -157,14 +175,19 @@ export class World {
       if (this.moments.afterAttempts(this.observation.attempts.length)) continue;
       const killed = this.moments.restarts.shift();
       if (killed === undefined) return;
-      void this.openTab(killed.number).client.start().catch(this.#noteProblem);
+      this.#startClient(this.openTab(killed.number));
     }
   }
 
   /** Starts a client; it does not wait for one that is killed, or whose store hangs, meanwhile. */
   async #begin(tab: Tab): Promise<void> {
-    void tab.client.start().catch(this.#noteProblem);
+    this.#startClient(tab);
     await this.rest();
+  }
+
+  #startClient(tab: Tab): void {
+    void tab.client.start().catch(this.#noteProblem);
+    this.index.watch(tab);
   }
 
   /** The user signs in again. */
@@ -193,6 +216,7 @@ export class World {
 
   /** Removes the databases and the users. */
   async drop(): Promise<void> {
+    this.index.close();
     await this.databases.drop();
     await this.#openDocuments().destroy();
     await new MemoryPouch(`${this.#name}-afield-queue`, { adapter: 'memory' }).destroy();
@@ -237,6 +261,15 @@ export class World {
     const credentials = { type: 'basic', username: server.username, password: server.password } as const;
     const hasLogin = given.steps.some((step) => step.do === 'login');
     let seed = 1;
+    const storage = new StorageFaults({
+      faults: this.faults,
+      clock: this.clock,
+      wordOf: (name) => (name === `${this.#name}-docs` ? 'docs' : 'queue'),
+      batchOf: (ids) => {
+        const index = given.operations.findIndex((one) => typeof one.id === 'string' && ids.includes(one.id));
+        return index < 0 ? undefined : Math.floor(index / (batchSize ?? 100)) + 1;
+      },
+    });
     return {
       clock: this.clock,
       inFlight: this.inFlight,
@@ -244,15 +277,12 @@ export class World {
       channels: new FakeChannels(),
       connectivity: this.connectivity,
       presence: this.presence,
-      storage: new StorageFaults({
-        faults: this.faults,
-        clock: this.clock,
-        wordOf: (name) => (name === `${this.#name}-docs` ? 'docs' : name.includes('afield') ? 'queue' : 'index'),
-        batchOf: (ids) => {
-          const index = given.operations.findIndex((one) => typeof one.id === 'string' && ids.includes(one.id));
-          return index < 0 ? undefined : Math.floor(index / (batchSize ?? 100)) + 1;
-        },
-      }),
+      storage,
+      indexedDB: storage.indexedDB(this.index.indexedDB),
+      indexed: (call) => {
+        if (call.call === 'write') storage.indexWritten();
+        this.index.ended(call);
+      },
       random: () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647,
       newId: () => `${this.#name}-${String((this.#ids += 1))}`,
       fetch: fetchOfCases,
@@ -267,6 +297,7 @@ export class World {
         name: this.#name,
         documents: `${this.#name}-docs`,
         actions: caseActions,
+        ...(given.config.index === undefined ? {} : { indexes: [caseIndex(given.config.index)] }),
         autoStart: false,
         jitter: given.expect.tolerance === undefined ? 0 : 0.2,
         replication: given.target === 'local' && hasServer,
