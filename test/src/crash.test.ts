@@ -11,7 +11,9 @@ import { scenarios } from './crash/scenarios/all.js';
  * makes it red: the last tests here prove it, and `npm run test:crash -- --break NAME` shows it.
  */
 const chosen = scenarios.flatMap((scenario) =>
-  (['local', 'server'] as const).map((target) => [`${scenario.lines} ${scenario.name}`, target, scenario] as const),
+  (scenario.targets ?? (['local', 'server'] as const)).map(
+    (target) => [`${scenario.lines} ${scenario.name}`, target, scenario] as const,
+  ),
 );
 
 describe('the process ends wherever it waits for something, and starts again', () => {
@@ -27,7 +29,9 @@ describe('the process ends wherever it waits for something, and starts again', (
   );
 
   it.each(
-    chosen.filter(([, , { name }]) => ['conflict', 'duplicate', 'publish', 'cancel', 'take-over'].includes(name)),
+    chosen.filter(([, , { name }]) =>
+      ['conflict', 'duplicate', 'publish', 'move', 'cancel', 'take-over'].includes(name),
+    ),
   )(
     '%s, target %s: all invariants hold when it ends once more while it recovers',
     async (_title, target, scenario) => {

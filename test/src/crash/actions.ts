@@ -1,5 +1,5 @@
 import { createAction, defineDocumentAction, deleteAction, updateAction, type DocumentAction } from '@afield/client';
-import { setParent } from '@afield/contacts';
+import { setContact, setParent } from '@afield/contacts';
 import { z } from 'zod/mini';
 
 const builtIn = [createAction, updateAction, deleteAction];
@@ -17,6 +17,6 @@ export function actionsOf(isBroken: () => boolean): ReadonlyMap<string, Document
       return { ...doc, colour: to };
     },
   });
-  const all = [setParent, setColour, ...builtIn] as unknown as readonly DocumentAction[];
+  const all = [setParent, setContact, setColour, ...builtIn] as unknown as readonly DocumentAction[];
   return new Map(all.map((action) => [action.name, action]));
 }

@@ -1,7 +1,8 @@
-import { runOnce, type Run, type Target } from './harness.js';
+import { runOnce, type Run } from './harness.js';
 import { invariants } from './invariants.js';
 import type { Await, Breaking, Death } from './mortal-process.js';
 import type { Scenario } from './scenario.js';
+import type { Target } from './world.js';
 
 export interface CampaignOptions {
   /** Only every so manieth death. Default: 1. */

@@ -1,9 +1,7 @@
 import { FakeLocks } from '@afield/testing';
 import { MortalProcess, type Await, type Breaking, type Death } from './mortal-process.js';
 import { App, type Scenario } from './scenario.js';
-import { CrashWorld, type Violation } from './world.js';
-
-export type Target = 'local' | 'server';
+import { CrashWorld, type Target, type Violation } from './world.js';
 
 /** One run of a scenario with its deaths. */
 export interface Run {

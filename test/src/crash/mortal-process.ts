@@ -1,10 +1,10 @@
 import { createClient, type Client, type Environment, type PouchConstructor } from '@afield/client';
-import { FakeProcess, InFlight, type FakeLocks } from '@afield/testing';
+import { FakeProcess, InFlight, type FakeLocks, type IndexedDBCall } from '@afield/testing';
 import type { CrashWorld } from './world.js';
 
 /** Where a process waits for something outside of it: it may end there. */
 export interface Await {
-  readonly on: 'store' | 'network' | 'lock' | 'channel' | 'note';
+  readonly on: 'store' | 'index' | 'network' | 'lock' | 'channel' | 'note';
   /** Such as `bulkDocs device-afield-queue`. */
   readonly what: string;
 }
@@ -22,7 +22,7 @@ export interface Death {
 export type Breaking = (PouchDB: PouchConstructor) => PouchConstructor;
 
 /**
- * One process with a client. It counts its awaits on store, network, locks, channel and notes, and may end at one of
+ * One process with a client. It counts its awaits on stores, network, locks, channel and notes, and may end at one of
  * them: from then on nothing of it has any effect, and nothing in its memory survives.
  */
 export class MortalProcess {
@@ -33,6 +33,7 @@ export class MortalProcess {
   readonly #world: CrashWorld;
   readonly #process: FakeProcess;
   readonly #death: Death | undefined;
+  readonly #indexCalls = new WeakMap<IndexedDBCall, number>();
   #noteEnd = (): void => undefined;
   #thawed: Promise<void> | undefined;
   #thaw = (): void => undefined;
@@ -58,6 +59,12 @@ export class MortalProcess {
       locks: locks.tab(),
       inFlight: new InFlight(),
       PouchDB,
+      indexedDB: world.indexedDB,
+      hooks: {
+        indexedDB: (call, moment) => {
+          this.#onIndexCall(call, moment === 'before' ? 'before' : 'after');
+        },
+      },
       fetch: request,
       random: () => world.random(),
       newId: () => world.newId(),
@@ -147,6 +154,12 @@ export class MortalProcess {
     void this.#maybeEnd(at, 'before');
     if (this.alive) run();
     void this.#maybeEnd(at, 'after');
+  }
+
+  #onIndexCall(call: IndexedDBCall, when: Death['when']): void {
+    const at = this.#indexCalls.get(call) ?? this.#count({ on: 'index', what: `${call.call} ${call.database}` });
+    this.#indexCalls.set(call, at);
+    void this.#maybeEnd(at, when);
   }
 
   #count(one: Await): number {

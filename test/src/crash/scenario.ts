@@ -8,7 +8,7 @@ import type {
 } from '@afield/client';
 import { filter, firstValueFrom } from 'rxjs';
 import type { Await } from './mortal-process.js';
-import type { CrashWorld } from './world.js';
+import type { CrashWorld, Target } from './world.js';
 
 /** The app in one process. What it is told in a process that dies right then, no one has heard. */
 export class App {
@@ -84,6 +84,8 @@ export interface Scenario {
   /** The lines of the specification that it is about. */
   readonly lines: string;
   readonly says: string;
+  /** Where its operations take effect; default: once on the device, once at the server. */
+  readonly targets?: readonly Target[];
   /** How the process ends at a point. Default: `kill`. */
   readonly how?: 'kill' | 'freeze';
   /** Whether it may end there; default: anywhere. */

@@ -5,8 +5,11 @@ import {
   FakeConnectivity,
   FakeLocks,
   FakePresence,
+  InFlight,
+  memoryIndexedDB,
   MemoryServer,
   MemoryStore,
+  trackedIndexedDB,
   type MemoryDatabase,
   type StoreCall,
   type StoredDocument,
@@ -18,6 +21,9 @@ import type { Invariant } from './invariant.js';
 import { invariants } from './invariants.js';
 import type { Breaking } from './mortal-process.js';
 import { StoredQueue } from './stored.js';
+
+/** The database whose documents the operations change. */
+export type Target = 'local' | 'server';
 
 /** An invariant that did not hold, and how that was seen. */
 export interface Violation {
@@ -38,6 +44,9 @@ export class CrashWorld {
   readonly local: MemoryDatabase = this.store.database(storeName);
   readonly queueStore: MemoryDatabase = this.store.database(`${storeName}-afield-queue`);
   readonly queue = new StoredQueue(this.queueStore);
+  readonly #indexing = new InFlight();
+  /** Where the indexes of the device are. */
+  readonly indexedDB: IDBFactory = trackedIndexedDB(memoryIndexedDB(), this.#indexing);
   readonly clock = new FakeClock(() => this.rest());
   readonly connectivity = new FakeConnectivity();
   readonly presence = new FakePresence();
@@ -71,7 +80,7 @@ export class CrashWorld {
   #isForeign = false;
 
   constructor(
-    readonly target: 'local' | 'server',
+    readonly target: Target,
     options: Partial<ClientOptions> = {},
     readonly breaking: Breaking = (PouchDB) => PouchDB,
   ) {
@@ -202,9 +211,12 @@ export class CrashWorld {
     return (this.#random = (this.#random * 16_807) % 2_147_483_647) / 2_147_483_647;
   }
 
-  /** All calls come back in microtasks, or wait for the clock: a few turns of the event loop, and nothing moves. */
-  async rest(): Promise<void> {
-    for (let turn = 0; turn < 3; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+  /**
+   * All calls come back in microtasks, but for those on IndexedDB, or wait for the clock: a few turns of the event loop
+   * without them, and nothing moves.
+   */
+  rest(): Promise<void> {
+    return this.#indexing.rest(3);
   }
 
   /** Lets time go on, from timer to timer, until the promise settles. Throws when it does not within ten hours. */

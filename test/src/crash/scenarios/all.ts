@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.js';
 import { conflictingDuplicate, duplicate } from './duplicates.js';
+import { move } from './move.js';
 import { publish } from './publish.js';
 import { cancel, conflict, lateLeader, redrive, silence, takeOver } from './trouble.js';
 import { apply, enqueue, partialFailure, results } from './work.js';
@@ -14,6 +15,7 @@ export const scenarios: readonly Scenario[] = [
   duplicate,
   conflictingDuplicate,
   publish,
+  move,
   cancel,
   redrive,
   takeOver,
