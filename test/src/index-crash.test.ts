@@ -77,7 +77,7 @@ describe('an index whose store fails', () => {
   it('B2 B6 the write of the resume point fails for good: it parks at once and says why, resumed it is whole', async () => {
     const client = await opened();
     const full = device.indexStore.add({
-      when: { call: 'put', store: 'meta', fromNth: 3 },
+      when: { call: 'put', store: 'meta', fromNth: 2 },
       do: { type: 'reject', error: { name: 'QuotaExceededError', domException: true } },
     });
     const before = device.clock.elapsed;

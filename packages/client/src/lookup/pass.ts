@@ -6,6 +6,9 @@ import type { ChangedDoc, LocalDatabase } from '../store/local-database.js';
 import { noChanges, type IndexChanges, type IndexStore, type Meta } from './index-store.js';
 import { judge } from './keys.js';
 
+/** The turn of what was never written. */
+const notStored = 0;
+
 /** A document for which the definition's function is wrong: the index stops there (B7). */
 export class WrongKeysError extends AfieldError {
   constructor(
@@ -97,6 +100,8 @@ async function begin({
   const isAhead = typeof meta?.seq === 'number' && typeof head === 'number' && meta.seq > head;
   if (!anew && meta?.source === source && !isAhead) return { meta, head };
   const fresh = { source, seq: 0, rows: 0, skipped: 0, complete: false };
+  // Nothing is stored that says anything: what may be there is cleared with the first batch.
+  if (meta === undefined) return { meta: { v: 1, turn: notStored, ...fresh }, head };
   const begun = await within(store.write(meta, { ...noChanges, clear: true }, fresh));
   if (begun !== undefined) stored(begun);
   return { meta: begun, head };
@@ -122,7 +127,8 @@ async function batch(
     complete: meta.complete || isLast,
   };
   if (wrong === undefined || rows > 0) {
-    const written = await within(store.write(meta, indexed, next));
+    const isFirst = meta.turn === notStored;
+    const written = await within(store.write(isFirst ? undefined : meta, { ...indexed, clear: isFirst }, next));
     if (written === undefined || wrong === undefined) return { meta: written, isLast };
   }
   throw wrong;
