@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { createClient, type AnyAction, type AnyPlan, type Client, type PouchLike } from '@afield/client';
 import { setParent } from '@afield/contacts';
-import { MemoryPouch } from '@afield/testing';
+import { memoryIndexedDB, MemoryPouch } from '@afield/testing';
 import { filter, firstValueFrom } from 'rxjs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { examplesOf, type Examples } from './examples.js';
 
 describe('the examples of the README', () => {
@@ -183,5 +183,22 @@ describe('the examples of the README', () => {
     expect(await client.documents.get('person-1')).toMatchObject({ parent: { _id: 'c3' } });
     expect(await client.documents.get('clinic-1')).toMatchObject({ parent: { _id: 'c1' } });
     await client.close();
+  });
+
+  it('an index answers what the documents say, also of what was written a moment ago', async () => {
+    vi.stubGlobal('indexedDB', memoryIndexedDB());
+    const { openWithIndex, childrenOf } = (await moduleWith('function childrenOf')) as {
+      openWithIndex(constructor: typeof MemoryPouch): Client;
+      childrenOf(client: Client, id: string): Promise<unknown[]>;
+    };
+    const client = openWithIndex(MemoryPouch);
+    const person = (id: string, parent: string): object => ({ _id: id, name: `Person ${id}`, parent: { _id: parent } });
+    await client.documents.bulkDocs([person('1', 'h1'), person('2', 'h1'), person('3', 'h2')]);
+    await client.index('by-parent').build();
+    expect(await childrenOf(client, 'h1')).toEqual(['Person 1', 'Person 2']);
+    await client.documents.bulkDocs([person('4', 'h1')]);
+    expect(await childrenOf(client, 'h1')).toEqual(['Person 1', 'Person 2', 'Person 4']);
+    await client.close();
+    vi.unstubAllGlobals();
   });
 });
