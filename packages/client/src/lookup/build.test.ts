@@ -210,6 +210,24 @@ describe('an error that does not pass', () => {
     expect(await allRows(index)).toBe(count);
   });
 
+  it('B2 resume() resolves when it is ready, also where a query came while the store still said parked', async () => {
+    bed.writeFault = (nth) => (nth === 2 ? { at: 'later', error: domError('DataError') } : undefined);
+    const first = bed.openTab();
+    await parkedBy(first.index);
+    await first.end();
+    let read: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (read = resolve));
+    const nextPage = bed.pages.length + 1;
+    bed.pageHeld = (nth) => (nth === nextPage ? held : undefined);
+    const index = bed.open();
+    const resumed = index.resume();
+    await bed.until(bed.readTimes(nextPage));
+    await expect(bed.until(index.query('blue'))).rejects.toMatchObject({ state: 'parked' });
+    read();
+    await bed.until(resumed);
+    expect(await bed.reaches(index, 'ready')).toMatchObject({ rows: count });
+  });
+
   it('B2 another tab shows that it is parked and why, and refuses; when one resumes, both answer', async () => {
     bed.writeFault = (nth) => (nth === 2 ? { at: 'later', error: domError('DataError') } : undefined);
     const [here, there] = [bed.open(), bed.open()];

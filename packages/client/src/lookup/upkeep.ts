@@ -194,6 +194,8 @@ export class Upkeep {
         show(meta);
       },
     });
+    // Whoever asked meanwhile may have read the reason that the store still held.
+    if (this.#parked?.isStored === true) this.#parked = undefined;
   }
 
   /** Keeps the reason with the resume point. Where that cannot be stored this tab knows it all the same (B6). */
