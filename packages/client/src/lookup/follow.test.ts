@@ -129,6 +129,7 @@ describe('a function keys that is wrong', () => {
     ['answers with a promise', Promise.resolve(['x'])],
     ['answers with NaN', NaN],
     ['answers with a list with a hole', ['a', undefined]],
+    ['answers with a key with a hole', [Object.assign(['a'], { 2: 'b' })]],
     ['answers with a boolean', [true]],
     ['answers with a list in a list in a list', [[['a']]]],
   ] as const) {

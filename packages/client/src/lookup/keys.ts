@@ -28,9 +28,9 @@ export function judge(definition: IndexDefinition, doc: Doc): Judged {
   return { keys: [...new Set(keys as readonly IndexKey[])] };
 }
 
-/** Whether it can be a key: a text, a finite number, or a list of those. */
+/** Whether it can be a key: a text, a number, or a list of those. A hole is no part: IndexedDB would leave the key out. */
 export function isIndexKey(value: unknown): value is IndexKey {
-  return isPart(value) || (Array.isArray(value) && value.every(isPart));
+  return isPart(value) || (Array.isArray(value) && value.findIndex((part) => !isPart(part)) < 0); // `every` skips holes
 }
 
 function isPart(value: unknown): value is string | number {

@@ -124,6 +124,24 @@ describe('queries', () => {
     ]);
   });
 
+  it('B5 a limit that is larger than IndexedDB takes is no limit', async () => {
+    expect((await ask({}, { limit: 2 ** 33 })).length).toBe(18);
+  });
+
+  for (const waitMs of [Infinity, 2 ** 31]) {
+    it(`B7 waits for ${String(waitMs)} ms as long as a timer can: one of a longer time would end at once`, async () => {
+      await bed.edit('a', { words: ['birch'] });
+      const { setTimer } = bed.clock;
+      const timers: number[] = [];
+      bed.clock.setTimer = (run, delayMs) => {
+        timers.push(delayMs);
+        return setTimer.call(bed.clock, run, delayMs);
+      };
+      expect(await ask('ash', { waitMs })).toEqual([['b', 'ash']]);
+      expect(Math.max(...timers)).toBe(2 ** 31 - 1);
+    });
+  }
+
   it('B5 with the documents as they are now', async () => {
     const { rows } = await bed.until(index.query('ash', { include_docs: true }));
     expect(rows.map(({ doc }) => doc?.['words'])).toEqual([['ash', 'ashes', 'birch'], ['ash']]);
@@ -136,6 +154,9 @@ describe('queries', () => {
     ['a boolean', true, 'query'],
     ['NaN', NaN, 'query'],
     ['a list with an object', ['a', {}], 'query'],
+    ['a list with a hole', Object.assign(['a'], { 2: 'b' }), 'query'],
+    ['a bound with a hole', { from: Object.assign(['a'], { 2: 'b' }) }, 'from'],
+    ['a prefix with a hole', { prefix: Object.assign(['a'], { 2: 'b' }) }, 'prefix'],
     ['an unknown field', { form: 'a' }, 'form'],
     ['a bound that is no key', { from: {} }, 'from'],
     ['a bound that is undefined', { to: undefined }, 'to'],
@@ -159,6 +180,7 @@ describe('queries', () => {
     [{ includeDocs: true }, 'includeDocs'],
     [{ include_docs: 1 }, 'include_docs'],
     [{ waitMs: -1 }, 'waitMs'],
+    [{ waitMs: null }, 'waitMs'],
     [{ stale: 'ok' }, 'stale'],
   ] as const) {
     it(`S9 the option ${JSON.stringify(options)} is refused, and the error names it`, async () => {

@@ -7,6 +7,11 @@ export type KeyRange =
   | { readonly kind: 'key'; readonly key: IndexKey }
   | { readonly kind: 'range'; readonly range: IDBKeyRange | undefined };
 
+/** The largest number of rows that IndexedDB takes. */
+const largestLimit = 2 ** 32 - 1;
+/** The longest time that a timer takes: one of a longer time ends at once. */
+const longestWaitMs = 2 ** 31 - 1;
+
 /** How IndexedDB orders two keys. */
 export type Compare = (a: IndexKey, b: IndexKey) => number;
 
@@ -37,9 +42,14 @@ export function checkQueryOptions(options: IndexQueryOptions): Required<Omit<Ind
   if (typeof (include_docs as unknown) !== 'boolean') throw wrong('include_docs', 'must be true or false');
   if (limit !== undefined && (!Number.isInteger(limit) || limit < 1))
     throw wrong('limit', 'must be a whole number, 1 or more');
-  if (!(waitMs >= 0)) throw wrong('waitMs', 'must be a number, 0 or more');
+  if (typeof (waitMs as unknown) !== 'number' || !(waitMs >= 0)) throw wrong('waitMs', 'must be a number, 0 or more');
   if (!['refuse', 'allow'].includes(stale)) throw wrong('stale', 'must be "refuse" or "allow"');
-  return { include_docs, limit, waitMs, stale };
+  return {
+    include_docs,
+    limit: limit === undefined ? undefined : Math.min(limit, largestLimit),
+    waitMs: Math.min(waitMs, longestWaitMs),
+    stale,
+  };
 }
 
 const known = new Set(['from', 'to', 'afterFrom', 'beforeTo', 'prefix', 'keys']);
