@@ -15,14 +15,20 @@ export async function removeOlder(
   { name, version }: Pick<IndexDefinition, 'name' | 'version'>,
 ): Promise<void> {
   const older = await olderVersions(factory, prefixOf(client, name), version);
-  for (const one of older) {
-    const request = factory.deleteDatabase(databaseName(client, { name, version: one }));
-    await new Promise<void>((resolve) => {
+  for (const one of older) await remove(factory, databaseName(client, { name, version: one }));
+}
+
+function remove(factory: IDBFactory, database: string): Promise<void> {
+  return new Promise((resolve) => {
+    try {
+      const request = factory.deleteDatabase(database);
       request.onsuccess = request.onerror = () => {
         resolve();
       };
-    });
-  }
+    } catch {
+      resolve(); // the engine does not let anyone remove it
+    }
+  });
 }
 
 async function olderVersions(factory: IDBFactory, prefix: string, version: number): Promise<readonly number[]> {

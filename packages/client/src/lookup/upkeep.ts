@@ -15,6 +15,8 @@ const shortestRetryMs = 50;
 const longestRetryMs = 1000;
 /** A tab that holds the lock and is not heard for so long is frozen, or dead: no write rests on the lock. */
 const patienceMs = 5000;
+/** For a lock that such a tab has held the last time: less than a query waits. */
+const shortPatienceMs = 100;
 
 export interface UpkeepParts {
   readonly definition: IndexDefinition;
@@ -49,6 +51,8 @@ export class Upkeep {
   #meta: Meta | undefined;
   #live: number | undefined;
   #heardAt = 0;
+  /** Whoever holds the lock did not let go of it in time: until it is free again it is not waited for anew. */
+  #lockIsStuck = false;
 
   constructor(parts: UpkeepParts) {
     this.#parts = parts;
@@ -108,6 +112,11 @@ export class Upkeep {
     await this.#running;
   }
 
+  /** No other tab can take it away; it may come while a pass runs, when the store is removed. */
+  get #isStoppedHere(): boolean {
+    return this.#parked?.isStored === false;
+  }
+
   async #run(how: { readonly force: boolean; readonly anew: boolean }): Promise<void> {
     await Promise.resolve(); // `#running` is set before anything else happens
     try {
@@ -123,7 +132,7 @@ export class Upkeep {
     let anew = fromStart;
     let failures = 0;
     // One that is parked in the store is looked at again: another tab may have resumed it, and the news got lost (R15).
-    while (!closed.aborted && (this.#parked?.isStored !== false || force)) {
+    while (!closed.aborted && !this.#isStoppedHere) {
       try {
         await this.#locked(() =>
           this.#pass(force, anew, () => {
@@ -134,7 +143,7 @@ export class Upkeep {
         return;
       } catch (error) {
         // Not through `closed` alone: a call that was under way rejects a moment later.
-        if (isClosed(closed)) return;
+        if (isClosed(closed) || this.#isStoppedHere) return;
         connection.drop();
         if (error instanceof WrongKeysError) {
           const line = `The index "${definition.name}" stopped at the document "${error.id}": its function \`keys\` is wrong for it.`;
@@ -166,6 +175,7 @@ export class Upkeep {
     let rows = 0;
     let first = before?.rows ?? 0;
     const show = (meta: Meta | undefined): void => {
+      if (this.#isStoppedHere) return;
       const seconds = (clock.monotonic() - begunAt) / 1000;
       const { rows: done = 0, skipped = 0, complete = false } = meta ?? {};
       if (complete) state.set({ state: 'ready', rows: done, skipped });
@@ -209,7 +219,8 @@ export class Upkeep {
       const { source = '', seq = 0, rows = 0, skipped = 0, complete = false } = meta ?? {};
       const next = { source, seq, rows, skipped, complete, parked: storedReason(parked) };
       const written = await connection.within(store.write(meta, noChanges, next));
-      isStored = written !== undefined;
+      // Where another tab was quicker, the store says what is true: it is looked at again (R15).
+      isStored = true;
       stored = written ?? meta;
     } catch {
       connection.drop();
@@ -229,12 +240,13 @@ export class Upkeep {
     const impatient = new AbortController();
     let begun = false;
     const waitingSince = clock.monotonic();
+    const patience = this.#lockIsStuck ? shortPatienceMs : patienceMs;
     const look = (): void => {
       const quiet = clock.monotonic() - Math.max(waitingSince, this.#heardAt);
-      if (quiet >= patienceMs) impatient.abort();
-      else timer = clock.setTimer(look, patienceMs - quiet);
+      if (quiet >= patience) impatient.abort();
+      else timer = clock.setTimer(look, patience - quiet);
     };
-    let timer = clock.setTimer(look, patienceMs);
+    let timer = clock.setTimer(look, patience);
     const giveUp = (): void => {
       impatient.abort();
     };
@@ -245,9 +257,13 @@ export class Upkeep {
       await work();
     };
     try {
-      await locks.request(lock, impatient.signal, held);
+      await locks.request(lock, impatient.signal, () => {
+        this.#lockIsStuck = false;
+        return held();
+      });
     } catch (error) {
       if (begun || closed.aborted) throw error;
+      this.#lockIsStuck = true;
       await held();
     } finally {
       clock.clearTimer(timer);
@@ -264,6 +280,7 @@ export class Upkeep {
         resolve();
       };
       closed.addEventListener('abort', end);
+      if (closed.aborted) end(); // by whoever was warned
       scheduler.wait(`index-retry:${definition.name}`, beginWait(clock, Math.round(most * (0.5 + random() / 2))), end);
     });
   }
