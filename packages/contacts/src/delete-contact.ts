@@ -60,7 +60,6 @@ async function findMembers(root: string, ids: readonly string[], seen: SeenConta
   const naming = new Set(await idsOf([placeOfBelow(root)], reads));
   const byDistance: OperationInput[][] = [];
   for (const page of pagesOf(ids)) {
-    const keys: IndexKey[] = [];
     for (const id of page) {
       const contact = seen.get(id);
       const distance = contact === undefined ? undefined : distanceTo(root, contact, right);
@@ -68,8 +67,13 @@ async function findMembers(root: string, ids: readonly string[], seen: SeenConta
         members.add(id);
         (byDistance[distance] ??= []).push({ id });
       }
-      if (!members.has(id)) continue;
-      const named = [id, contact?.patientId, contact?.placeId].filter((code) => code !== undefined);
+    }
+    const here = page.filter((id) => members.has(id));
+    await seen.learnCodes(here);
+    const keys: IndexKey[] = [];
+    for (const id of here) {
+      const { patientId, placeId } = seen.codesOf(id);
+      const named = [id, patientId, placeId].filter((code) => code !== undefined);
       for (const code of named) codes.add(code);
       keys.push(placeOf(id), ...named.map(reportAbout));
     }
@@ -99,7 +103,7 @@ async function readNaming(
     for (const doc of docs) {
       if (isReport(doc)) {
         if (subjectsOf(doc).some((code) => codes.has(code))) reports.push({ id: doc._id });
-      } else if (!members.has(doc._id) && right.contactOf(doc).includes(root)) {
+      } else if (!members.has(doc._id) && right.contactOf(doc, Infinity).includes(root)) {
         cleared.push({ id: doc._id, contact: null, current_contact: ownField(doc, 'contact') });
       }
     }

@@ -22,7 +22,7 @@ import { userDeletions } from './users.js';
  *
  * Becomes `set-parent` from the top down, `set-contact`, `update` of reports, `delete` of the sources, `delete-user`; all
  * but the deletions with what the plan has seen as their guard (`guard_mismatch`). A short code of a source becomes that of
- * the target, or its id when it has none. A source that was deleted is gone already: what still names it by its id is
+ * the target, or its id when it has none; a code that is the id of another document counts as that id. A source that was deleted is gone already: what still names it by its id is
  * brought to the target.
  *
  * Asks `contactsIndex`; for the target `local`. Refused before anything is written: `missing`, `not_a_contact`,
@@ -45,6 +45,7 @@ export const mergeContacts = definePlan({
     const change = { parents: new Map<string, string>(), replaced: new Map(sources.map((id) => [id, targetId])) };
     const ids = await readSubtree(sources, seen, reads);
     const lineages = await lineageOperations(sources, ids, change, seen, reads);
+    await seen.learnCodes([targetId, ...sources]);
     const others = otherCodes(sources, target, seen);
     const updates = await reportUpdates(others, new Set(sources), reads);
     const deletions = sources.filter((id) => seen.get(id) !== undefined).map((id) => ({ id }));
@@ -77,14 +78,24 @@ function assertMergeable(sources: readonly string[], target: SeenContact, seen: 
   }
 }
 
-/** What stands for the target wherever a source is named. */
-function otherCodes(sources: readonly string[], target: SeenContact, seen: SeenContacts): ReadonlyMap<string, string> {
+/** What stands for the target wherever a source is named. What names the target stays as it is. */
+function otherCodes(
+  sources: readonly string[],
+  { id: target }: SeenContact,
+  seen: SeenContacts,
+): ReadonlyMap<string, string> {
   const others = new Map<string, string>();
+  const own = seen.codesOf(target);
+  // A source that is gone has left its id: no code of the target, or a second run would find more to do.
+  const codeOf = (code: string | undefined): string => (code === undefined || sources.includes(code) ? target : code);
   for (const id of sources) {
-    const source = seen.get(id);
-    if (source?.patientId !== undefined) others.set(source.patientId, target.patientId ?? target.id);
-    if (source?.placeId !== undefined) others.set(source.placeId, target.placeId ?? target.id);
-    others.set(id, target.id);
+    const { patientId, placeId } = seen.codesOf(id);
+    if (patientId !== undefined) others.set(patientId, codeOf(own.patientId));
+    if (placeId !== undefined) others.set(placeId, codeOf(own.placeId));
+    others.set(id, target);
+  }
+  for (const code of [target, own.patientId, own.placeId]) {
+    if (code !== undefined && !sources.includes(code)) others.delete(code);
   }
   return others;
 }

@@ -33,10 +33,10 @@ export class RightLineages {
     return this.#walk(this.#parentOf(contact.id, contact), [contact.id], { most, of: contact.id });
   }
 
-  /** The contact that a document names, and who is above it; empty when it names none. */
-  contactOf(doc: Doc): readonly string[] {
+  /** The contact that a document names, and who is above it; empty when it names none. `most`: levels above it. */
+  contactOf(doc: Doc, most = deepestLineage): readonly string[] {
     // The contact itself is no level of its lineage.
-    return this.#walk(levelOf(ownField(doc, 'contact')), [], { most: deepestLineage + 1, of: doc._id });
+    return this.#walk(levelOf(ownField(doc, 'contact')), [], { most: most + 1, of: doc._id });
   }
 
   /** `set-parent` for a contact whose lineage is not right, and how deep it lies. Undefined: it is right. */

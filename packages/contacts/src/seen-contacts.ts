@@ -17,10 +17,13 @@ export interface SeenContact {
   readonly isContact: boolean;
   /** `contact_type`, else `type`. */
   readonly kind: unknown;
-  /** Short codes, by which reports may name it. */
+  /** Short codes, by which reports may name it: see `SeenContacts.codesOf`. */
   readonly patientId: string | undefined;
   readonly placeId: string | undefined;
 }
+
+/** Short codes by which reports name a contact. */
+export type Codes = Pick<SeenContact, 'patientId' | 'placeId'>;
 
 /** Contacts by their ids, as they were read. */
 export interface Seen {
@@ -65,6 +68,20 @@ export class SeenContacts implements Seen {
       }
       next = this.#unasked(above);
     }
+  }
+
+  /** Reads what has the short codes of these contacts as its id: ask before `codesOf`. */
+  async learnCodes(ids: Iterable<string>): Promise<void> {
+    const contacts = [...ids].map((id) => this.get(id));
+    await this.learn(contacts.flatMap((one) => [one?.patientId, one?.placeId]).filter((code) => code !== undefined));
+  }
+
+  /** The codes that it has, without those that are the id of another document: whoever names that, means that. */
+  codesOf(id: string): Codes {
+    const own = (code: string | undefined): string | undefined =>
+      code === undefined || code === id || this.get(code) === undefined ? code : undefined;
+    const contact = this.get(id);
+    return { patientId: own(contact?.patientId), placeId: own(contact?.placeId) };
   }
 
   /** Throws `PlanRefusedError` (`missing`) when there is no such contact on this device. */

@@ -282,6 +282,20 @@ describe('R6 merge-contacts', () => {
     });
   });
 
+  it('an id counts before a short code: what names another contact by its id stays, and nothing is left for a second run', async () => {
+    documents.put({ _id: 'k1', type: 'person', patient_id: 'p2' });
+    documents.put({ _id: 'k2', type: 'person', patient_id: 'k1', place_id: 'k2' });
+    documents.put({ _id: 'r5', form: 'visit', fields: { patient_uuid: 'p2' } });
+    documents.put({ _id: 'r6', form: 'visit', fields: { patient_id: '701' } });
+    documents.put({ _id: 'r7', form: 'visit', fields: { patient_uuid: 'k1' } });
+    documents.put({ _id: 'r8', form: 'visit', fields: { patient_uuid: 'k2' } });
+    const request = { sources: ['k1', 'p1'], target: 'k2' };
+    await documents.run(mergeContacts, request);
+    expect(documents.get('r5')).toHaveProperty('fields.patient_uuid', 'p2');
+    for (const id of ['r6', 'r7', 'r8']) expect(Object.values(documents.get(id)?.['fields'] ?? {})).toEqual(['k2']);
+    expect(await documents.plan(mergeContacts, request)).toEqual([]);
+  });
+
   it.each([
     [{ sources: [], target: 'a' }],
     [{ sources: 'a', target: 'b' }],
@@ -344,6 +358,20 @@ describe('R6 delete-contact', () => {
     expect(parts[0]?.operations.map(({ id }) => id)).toEqual(
       Array.from({ length: 70 }, (_, at) => `x${String(70 - at)}`),
     );
+  });
+
+  it('S8 deletes what lies too deep also where a place elsewhere has its contact there', async () => {
+    const levels = Array.from({ length: 70 }, (_, at) => `x${String(70 - at)}`);
+    for (const [at, id] of levels.entries()) documents.put({ _id: id, parent: under(...levels.slice(at + 1)) });
+    documents.put({ _id: 'd2', contact: { _id: 'x70', parent: under(...levels.slice(1)) } });
+    expect(await ids(deleteContact, { id: 'x1' })).toEqual({ 'set-contact': ['d2'], delete: levels });
+  });
+
+  it('an id counts before a short code: reports that name another contact by its id stay', async () => {
+    documents.put({ _id: 'p1', type: 'person', patient_id: 'h2', place_id: 'p2', parent: under('c1', 'h1', 'd1') });
+    documents.put({ _id: 'r5', form: 'visit', fields: { patient_uuid: 'p2' } });
+    expect(await ids(deleteContact, { id: 'p1' })).toEqual({ 'set-contact': ['d2'], delete: ['p1'] });
+    expect(await ids(deleteContact, { id: 'c1' })).toMatchObject({ delete: ['r5', 'p1', 'p2', 'c1'] });
   });
 
   it('deletes the users whose places or whose contact go, with the places that it saw, and nobody else', async () => {
