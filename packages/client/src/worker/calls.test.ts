@@ -179,6 +179,15 @@ describe('a client in a worker: calls', () => {
     await expect(remote.pause('b')).rejects.toMatchObject({ code: 'not_plain_data' });
   });
 
+  it('a name of an index that is no text is answered as one that is not there', async () => {
+    const { remote } = bed.pair();
+    for (const name of [undefined, null, 5, () => 'by-name', Symbol('by-name')]) {
+      const index = remote.index(name as unknown as string);
+      await expect(index.query('a')).rejects.toMatchObject({ code: 'unknown_index' });
+      await expect(firstValueFrom(index.state$)).rejects.toMatchObject({ code: 'unknown_index' });
+    }
+  });
+
   it('the caller may change its request as soon as it has called, also before the worker is there', async () => {
     const client = bed.open();
     await bed.seed(client, 2);

@@ -97,7 +97,8 @@ class ConnectedClient implements RemoteClient {
   }
 
   index(name: string): LocalIndex {
-    return new ConnectedIndex(name, this.#connection);
+    // Whatever an app in JavaScript hands in: the answer is that there is none of this name.
+    return new ConnectedIndex(String(name), this.#connection);
   }
 
   enqueue(...args: Parameters<Client['enqueue']>): ReturnType<Client['enqueue']> {

@@ -68,7 +68,7 @@ describe('a page and its worker', () => {
     await remote.pause('b');
   });
 
-  it('on their own port, what does not have the shape of a message is ignored', async () => {
+  it('on their own port, what does not have the shape of a message is not done: a call is refused, all else ignored', async () => {
     const { page, worker } = bed.endpoints();
     bed.serve(pausing(), worker);
     const { port1, port2 } = new MessageChannel();
@@ -76,12 +76,19 @@ describe('a page and its worker', () => {
     port1.onmessage = ({ data }) => answers.push(data);
     page.postMessage({ afield: 'connect', v: 1, life: 'x', visible: true }, [port2]);
     const call = { kind: 'call', id: 1, asked: { on: 'client', method: 'constructor', args: [] } };
-    for (const message of [null, 7, {}, call, { ...call, asked: { on: 'window' } }, { kind: 'took', id: 9 }]) {
-      port1.postMessage(message);
-    }
+    const subscribe = { kind: 'subscribe', id: 3, observed: { on: 'client', observable: 'constructor' } };
+    const odd = [null, 7, {}, { kind: 'call' }, { kind: 'wave', id: 4 }, { kind: 'took', id: 9 }];
+    for (const message of [...odd, call, { ...call, asked: { on: 'window' } }, subscribe]) port1.postMessage(message);
     port1.postMessage({ kind: 'call', id: 2, asked: { on: 'client', method: 'pause', args: [] } });
-    await bed.until(() => answers.length > 0);
-    expect(answers).toEqual([{ kind: 'answer', id: 2, value: undefined }]);
+    await bed.until(() => answers.length === 4);
+    // Else a page of a newer version would wait for an answer for ever.
+    const error = { class: 'AfieldError', fields: { code: 'unknown_call' } };
+    expect(answers).toMatchObject([
+      { kind: 'refusal', id: 1, error },
+      { kind: 'refusal', id: 1, error },
+      { kind: 'error', id: 3, error },
+      { kind: 'answer', id: 2, value: undefined },
+    ]);
     port1.close();
   });
 

@@ -36,15 +36,17 @@ export function greet(endpoint: Endpoint, said: Greeting, transfer: Transferable
   endpoint.postMessage(said, transfer);
 }
 
-/** Hears what is said on a port, as far as it has this shape; answers with a function that ends it. */
+/** Hears what is said on a port; `other` what has not this shape. Answers with a function that ends it. */
 export function hearOn<Message>(
   port: MessagePort,
   shape: z.ZodMiniType<Message>,
   hear: (message: Message) => void,
+  other: (data: unknown) => void = () => undefined,
 ): () => void {
   const listener = ({ data }: MessageEvent): void => {
     const message = shape.safeParse(data);
     if (message.success) hear(message.data);
+    else other(data);
   };
   port.addEventListener('message', listener);
   port.start();

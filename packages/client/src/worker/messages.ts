@@ -94,6 +94,9 @@ export const toWorker = z.discriminatedUnion('kind', [
 ]);
 export type ToWorker = z.infer<typeof toWorker>;
 
+/** What a page waits for, also where the worker does not know what it asks. */
+export const awaited = z.object({ kind: z.enum(['call', 'subscribe']), id: z.number() });
+
 /** What only the page knows. */
 const question = z.discriminatedUnion('of', [
   z.object({ of: z.literal('credentials'), why: z.enum(['first', 'refused']) }),

@@ -3,7 +3,7 @@ import type { Client } from '../model/client.js';
 import { AfieldError } from '../model/errors.js';
 import { hearOn } from './endpoint.js';
 import { Feed } from './feed.js';
-import { toWorker, type Asked, type Observed, type ToPage, type ToWorker } from './messages.js';
+import { awaited, toWorker, type Asked, type Observed, type ToPage, type ToWorker } from './messages.js';
 import { wireErrorOf } from './wire-error.js';
 
 /** The worker's side of one page: answers its calls, feeds its observables. */
@@ -21,9 +21,16 @@ export class ServedPage {
     port.addEventListener('close', () => {
       this.end();
     });
-    hearOn(port, toWorker, (message) => {
-      this.#hear(message);
-    });
+    hearOn(
+      port,
+      toWorker,
+      (message) => {
+        this.#hear(message);
+      },
+      (data) => {
+        this.#refuse(data);
+      },
+    );
   }
 
   get ended(): AbortSignal {
@@ -61,6 +68,18 @@ export class ServedPage {
       case 'told':
         return; // for whoever has asked
     }
+  }
+
+  /** A call that nobody answers would stay open for ever. */
+  #refuse(data: unknown): void {
+    const { success, data: message } = awaited.safeParse(data);
+    if (!success) return;
+    const unknown = new AfieldError(
+      'unknown_call',
+      'The worker does not know this call. It may run another version of Afield: close all tabs of the app.',
+    );
+    const kind = message.kind === 'call' ? 'refusal' : 'error';
+    this.#send({ kind, id: message.id, error: wireErrorOf(unknown) });
   }
 
   async #answer(id: number, asked: Asked): Promise<void> {
