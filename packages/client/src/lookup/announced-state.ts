@@ -39,6 +39,7 @@ export class AnnouncedState {
   readonly #subject = new BehaviorSubject<IndexState>({ state: 'idle' });
   #channel: Channel | undefined;
   #announcedAt = -Infinity;
+  #closed = false;
 
   constructor(parts: AnnouncedStateParts) {
     this.#parts = parts;
@@ -54,6 +55,7 @@ export class AnnouncedState {
 
   /** Hears the other tabs from now on. */
   listen(): void {
+    if (this.#closed) return; // nobody would close what is opened now
     this.#channel ??= this.#parts.channel((message) => {
       const parsed = announced.safeParse(message);
       if (!parsed.success) return;
@@ -78,6 +80,7 @@ export class AnnouncedState {
   }
 
   close(): void {
+    this.#closed = true;
     this.#channel?.close();
     this.#subject.complete();
   }

@@ -45,6 +45,10 @@ export class Connection {
   /** The call, or `TimeoutError` when it does not settle in time. */
   within<Value>(call: Promise<Value>): Promise<Value> {
     const { clock, timeoutMs } = this.#parts;
+    if (this.#closed) {
+      call.catch(() => undefined);
+      return Promise.reject(new ClientClosedError());
+    }
     return new Promise((resolve, reject) => {
       const timer = clock.setTimer(() => {
         end(

@@ -318,6 +318,7 @@ describe('several tabs, versions and ends', () => {
     bed.sequenceShown = 10;
     await bed.until(index.build());
     bed.sequenceShown = undefined;
+    await bed.until(index.build()); // what comes after the end that it was told
     expect(await bed.stored()).toEqual({ seq: 250, rows: 250 });
     expect(bed.pages.filter(({ since }) => since === 0)).toHaveLength(2);
   });

@@ -19,7 +19,7 @@ import { AnnouncedState } from './announced-state.js';
 import { Connection } from './connection.js';
 import type { IndexStore, Meta } from './index-store.js';
 import { databaseName, removeOlder } from './names.js';
-import { covers } from './pass.js';
+import { covers, exceeds } from './pass.js';
 import { checkQueryOptions, rangesOf, type KeyRange } from './ranges.js';
 import { Upkeep } from './upkeep.js';
 import { withDocs } from './with-docs.js';
@@ -148,14 +148,17 @@ export class KeptIndex implements LocalIndex {
     const { source, head } = await this.#head();
     let found = await this.#read(ranges, limit);
     let meta = this.#asked(found.meta, source);
+    // A write between the two, or a database that was set back: then its next writes must not seem to be seen.
+    if (exceeds(meta, head) && exceeds(meta, (await this.#head()).head)) this.#beginAnew();
     if (!covers(meta, head)) {
       await this.#waitUntil(head, waitMs);
       found = await this.#read(ranges, limit);
       meta = this.#asked(found.meta, source);
     }
     const behind = !covers(meta, head);
+    const bounded: Pick<LocalDatabase, 'read'> = { read: (ids) => this.#connection.within(documents.read(ids)) };
     if (behind && stale === 'refuse') throw new IndexNotReadyError(this.name, 'behind');
-    return { rows: include_docs ? await withDocs(found.rows, documents, breathe) : found.rows, behind };
+    return { rows: include_docs ? await withDocs(found.rows, bounded, breathe) : found.rows, behind };
   }
 
   build(): Promise<void> {
@@ -225,7 +228,11 @@ export class KeptIndex implements LocalIndex {
       throw new IndexNotReadyError(this.name, this.#state.value.state === 'building' ? 'building' : 'idle');
     if (!meta.complete) throw new IndexNotReadyError(this.name, 'building');
     if (meta.source === source) return meta;
-    // The database was made anew: what is stored is of the one before.
+    return this.#beginAnew();
+  }
+
+  /** The database was made anew, or set back: what is stored is of the one before. */
+  #beginAnew(): never {
     void this.#upkeep.catchUp();
     throw new IndexNotReadyError(this.name, 'building');
   }

@@ -64,8 +64,13 @@ export function isWhole(meta: Meta, sequence: number | string): boolean {
 }
 
 /** Whether all changes up to this sequence are stored. */
-export function covers({ seq }: Meta, sequence: number | string): boolean {
+export function covers({ seq }: Pick<Meta, 'seq'>, sequence: number | string): boolean {
   return seq === sequence || (typeof seq === 'number' && typeof sequence === 'number' && seq > sequence);
+}
+
+/** Whether more is stored than the database has: it was set back, if it still is so. */
+export function exceeds({ seq }: Pick<Meta, 'seq'>, sequence: number | string): boolean {
+  return seq !== sequence && typeof sequence === 'number' && covers({ seq }, sequence);
 }
 
 /** Whether an error of a store comes and goes (B1); every other stops the index at once (B2). */
@@ -97,7 +102,7 @@ async function begin({
   const source = await within(documents.id());
   const { sequence: head, live } = await within(documents.extent());
   counted(live);
-  const isAhead = typeof meta?.seq === 'number' && typeof head === 'number' && meta.seq > head;
+  const isAhead = meta !== undefined && exceeds(meta, head);
   if (!anew && meta?.source === source && !isAhead) return { meta, head };
   const fresh = { source, seq: 0, rows: 0, skipped: 0, complete: false };
   // Nothing is stored that says anything: what may be there is cleared with the first batch.
@@ -124,7 +129,8 @@ async function batch(
     seq: reached,
     rows: meta.rows + rows,
     skipped: meta.skipped,
-    complete: meta.complete || isLast,
+    // All that was there when the pass began is done: who writes without a pause does not hold up the end.
+    complete: meta.complete || isLast || covers({ seq: reached }, head),
   };
   if (wrong === undefined || rows > 0) {
     const isFirst = meta.turn === notStored;

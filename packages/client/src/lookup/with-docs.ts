@@ -1,6 +1,6 @@
 import type { Doc } from '../model/json.js';
 import type { IndexRow } from '../model/lookup.js';
-import type { LocalDatabase } from '../store/local-database.js';
+import type { DocumentReader } from '../model/plan.js';
 
 /** Documents that are read at once. */
 const atOnce = 500;
@@ -8,7 +8,7 @@ const atOnce = 500;
 /** The rows with their documents, as they are now; a row whose document is deleted is left out. */
 export async function withDocs(
   rows: readonly IndexRow[],
-  documents: LocalDatabase,
+  documents: Pick<DocumentReader, 'read'>,
   breathe: () => Promise<void>,
 ): Promise<readonly IndexRow[]> {
   const ids = [...new Set(rows.map(({ id }) => id))];
