@@ -130,7 +130,8 @@ export class IndexNotReadyError extends RetryableError {
     readonly reason?: string,
     options: { cause?: unknown } = {},
   ) {
-    super(`The index "${index}" ${indexWords[state]}${reason === undefined ? '' : ` (${reason})`}.`, {
+    const why = reason === 'keys' ? 'its function `keys` is wrong for the document that state$ names' : reason;
+    super(`The index "${index}" ${indexWords[state]}${why === undefined ? '' : ` (${why})`}.`, {
       class: 'storage',
       code: 'index_not_ready',
       ...options,
