@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { IndexDefinition, IndexQuery, IndexQueryOptions } from '../model/lookup.js';
 import { defineIndex } from './define.js';
 import type { KeptIndex } from './kept-index.js';
@@ -33,7 +33,10 @@ beforeEach(async () => {
   index = bed.open(byWord);
   await bed.until(index.build());
 });
-afterEach(() => bed.close());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await bed.close();
+});
 
 const ask = async (query: IndexQuery, options?: IndexQueryOptions): Promise<unknown[]> =>
   (await bed.until(index.query(query, options))).rows.map(({ id, key }) => [id, key]);
@@ -121,6 +124,27 @@ describe('queries', () => {
       ['a', 'ash'],
       ['b', 'ash'],
       ['a', 'birch'],
+    ]);
+  });
+
+  it('B5 a document with very many keys is found by each, and its list is not read once for each', async () => {
+    const many = Array.from({ length: 1000 }, (_, n) => `k${String(n).padStart(4, '0')}`);
+    await bed.edit('a', { words: many });
+    await bed.edit('b', { words: ['k0500', 'k0500x'] });
+    await bed.until(index.build());
+    const listsForEachKey = vi.spyOn(IDBIndex.prototype, 'getAll');
+    const rows = await ask({ prefix: 'k' });
+    expect(listsForEachKey).not.toHaveBeenCalled();
+    expect(rows).toEqual([
+      ...many.slice(0, 501).map((key) => ['a', key]),
+      ['b', 'k0500'],
+      ['b', 'k0500x'],
+      ...many.slice(501).map((key) => ['a', key]),
+    ]);
+    expect(await ask({ prefix: 'k05' }, { limit: 3 })).toEqual([
+      ['a', 'k0500'],
+      ['b', 'k0500'],
+      ['b', 'k0500x'],
     ]);
   });
 
