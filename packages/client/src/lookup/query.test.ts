@@ -176,6 +176,8 @@ describe('queries', () => {
     ['null', null, 'query'],
     ['undefined', undefined, 'query'],
     ['a boolean', true, 'query'],
+    ['a Date', new Date(0), 'query'],
+    ['a Map', new Map([['from', 'a']]), 'query'],
     ['NaN', NaN, 'query'],
     ['a list with an object', ['a', {}], 'query'],
     ['a list with a hole', Object.assign(['a'], { 2: 'b' }), 'query'],

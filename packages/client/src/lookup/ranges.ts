@@ -19,7 +19,8 @@ export type Compare = (a: IndexKey, b: IndexKey) => number;
 export function rangesOf(query: IndexQuery, compare: Compare): readonly KeyRange[] {
   if (isIndexKey(query)) return [{ kind: 'key', key: query }];
   const given: unknown = query;
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+  // A Date or a Map has none of the fields: it would be a range without bounds, that is, all rows.
+  if (Object.prototype.toString.call(given) !== '[object Object]') {
     throw wrong('query', 'must be a key, { from, to }, { prefix } or { keys }');
   }
   const fields = given as Record<string, unknown>;
