@@ -170,6 +170,39 @@ describe('a client in a worker: calls', () => {
     await expect(remote.pause('1')).rejects.toThrow('just a text');
   });
 
+  it('an error that is odd arrives all the same: no call stays open', async () => {
+    const odd = (fields: object): Error => Object.defineProperties(new Error('odd'), fields as PropertyDescriptorMap);
+    class OwnError extends AfieldError {
+      override readonly code = 5 as unknown as string;
+    }
+    const throws = {
+      get: () => {
+        throw new Error('no');
+      },
+    };
+    const thrown: [unknown, object][] = [
+      [odd({ message: { value: { text: 'an object' } } }), { name: 'Error' }],
+      [odd({ name: { value: 5 } }), { message: 'odd' }],
+      [odd({ stack: { value: 7 } }), { message: 'odd' }],
+      [odd({ message: throws }), { code: 'unreadable_error' }],
+      [odd({ cause: { value: { reason: 'of another kind' } } }), { message: 'odd' }],
+      [new OwnError('own', 'Own.'), { message: 'Own.' }],
+      [new InvalidRequestError([{ index: 0, field: 'a', message: (() => 1) as unknown as string }], 1), {}],
+      [Object.create(null), {}],
+      [
+        { name: 'not_found', message: 'missing', status: 404 },
+        { name: 'not_found', message: 'missing' },
+      ],
+      [undefined, { message: 'undefined' }],
+    ];
+    const { remote } = bed.pair(answering((_, [at]) => Promise.reject(thrown[Number(at)]?.[0] as Error)));
+    for (const [at, [, expected]] of thrown.entries()) {
+      const arrived = await remote.pause(String(at)).catch((one: unknown) => one);
+      expect(arrived).toBeInstanceOf(Error);
+      expect(arrived).toMatchObject(expected);
+    }
+  });
+
   it('S9 what is no plain data is refused in the page, with its place; an answer that is none is said so', async () => {
     const { remote } = bed.pair(answering(() => ({ f: () => 1 })));
     const request = paint(['a'], (() => 'blue') as unknown as string);

@@ -6,7 +6,7 @@ import type { IndexState, LocalIndex } from '../model/lookup.js';
 import { unseenNote } from '../tabs/presence.js';
 import { ownPresence, type OwnPresence } from '../tabs/own-presence.js';
 import { Connection } from './connection.js';
-import type { Endpoint } from './endpoint.js';
+import { assertEndpoint, type Endpoint } from './endpoint.js';
 import type { ClientMethod, ClientObservable, IndexMethod, Question } from './messages.js';
 
 export interface ConnectOptions {
@@ -61,14 +61,16 @@ class ConnectedClient implements RemoteClient {
   #closed: Promise<void> | undefined;
 
   constructor(worker: Endpoint | (EventTarget & { readonly port: Endpoint }), options: ConnectOptions) {
+    const shared = typeof (worker as unknown) === 'object' && 'port' in worker ? worker : undefined;
+    const endpoint = shared?.port ?? (worker as Endpoint);
+    assertEndpoint(endpoint, 'connectClient: hand in a Worker, a SharedWorker or a MessagePort.');
     const { presence = ownPresence(), lost } = options;
     this.#credentials = options.credentials;
     this.#presence = presence;
     const unsubscribe = presence.subscribe(() => {
       this.#seen();
     });
-    const isShared = 'port' in worker;
-    this.#connection = new Connection(isShared ? worker.port : worker, {
+    this.#connection = new Connection(endpoint, {
       locks: options.locks,
       isVisible: () => presence.visible(),
       asked: (question) => this.#asked(question),
@@ -79,11 +81,9 @@ class ConnectedClient implements RemoteClient {
       },
     });
     // A SharedWorker that cannot be loaded says so itself, not on its port.
-    if (isShared) {
-      worker.addEventListener('error', () => {
-        this.#connection.failed();
-      });
-    }
+    shared?.addEventListener('error', () => {
+      this.#connection.failed();
+    });
     this.bulkOperations$ = this.#state('bulkOperations$');
     this.status$ = this.#state('status$');
     this.failures$ = this.#state('failures$');

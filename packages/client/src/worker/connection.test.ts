@@ -36,6 +36,21 @@ describe('a page and its worker', () => {
     await bed.connect(late.page).pause('b');
   });
 
+  it('a worker serves one client: a second one is refused, else each call would be done twice', () => {
+    const { worker } = bed.endpoints();
+    const end = bed.serve(pausing(), worker);
+    expect(() => bed.serve(pausing(), worker)).toThrow(expect.objectContaining({ code: 'already_served' }));
+    end();
+    bed.serve(pausing(), worker);
+  });
+
+  it('what cannot be spoken to is refused, in words: the global object of a SharedWorker', () => {
+    const global = new EventTarget() as unknown as Endpoint;
+    expect(() => bed.serve(pausing(), global)).toThrow(expect.objectContaining({ code: 'invalid_option' }));
+    expect(() => bed.connect(global)).toThrow(expect.objectContaining({ code: 'invalid_option' }));
+    expect(() => bed.connect(undefined as unknown as Endpoint)).toThrow(/connectClient/);
+  });
+
   it('messages of the app on the same worker are let through, and are none of ours', async () => {
     const { page, worker } = bed.endpoints();
     const ofTheApp: unknown[] = [];

@@ -1,4 +1,5 @@
 import type { z } from 'zod/mini';
+import { AfieldError } from '../model/errors.js';
 import { greeting, type Greeting } from './messages.js';
 
 /** What both sides of a worker have: a `Worker`, a `MessagePort` (of a SharedWorker), or the global object of a worker. */
@@ -8,6 +9,13 @@ export interface Endpoint {
   removeEventListener(type: 'message' | 'error', listener: (event: Event) => void): void;
   /** Ports must be started. */
   start?(): void;
+}
+
+/** Throws `AfieldError` (`invalid_option`) for what cannot be spoken to. */
+export function assertEndpoint(endpoint: unknown, otherwise: string): void {
+  const { postMessage, addEventListener } = (endpoint ?? {}) as Partial<Endpoint>;
+  if (typeof postMessage === 'function' && typeof addEventListener === 'function') return;
+  throw new AfieldError('invalid_option', otherwise);
 }
 
 /** The worker that this runs in. */

@@ -1,20 +1,33 @@
 import type { Client } from '../model/client.js';
 import type { Locks } from '../model/environment.js';
-import { greet, hearGreetings, ownEndpoint, type Endpoint } from './endpoint.js';
+import { AfieldError } from '../model/errors.js';
+import { assertEndpoint, greet, hearGreetings, ownEndpoint, type Endpoint } from './endpoint.js';
 import { lifeOf } from './life.js';
 import { wireVersion } from './messages.js';
 import { ServedPage } from './served-page.js';
+
+/** Two that hear one page would both do what it calls. */
+const served = new WeakSet<Endpoint>();
 
 /**
  * In the worker: lets the pages that call `connectClient` use this client. `endpoint` is the worker itself (default), or, in
  * a SharedWorker, the port of each page that connects. Answers with a function that ends it; the client is not closed by
  * that. A page that ends or crashes is forgotten, where the engine has Web Locks or tells that a port was closed.
+ * Throws `AfieldError`: `already_served` while another call serves this endpoint, `invalid_option` for what is none.
  */
 export function serveClient(
   client: Client,
   endpoint: Endpoint = ownEndpoint(),
   options: { /** Default: the engine's. */ readonly locks?: Locks } = {},
 ): () => void {
+  assertEndpoint(endpoint, 'serveClient: in a SharedWorker hand in the port of each page: serveClient(client, port).');
+  if (served.has(endpoint)) {
+    throw new AfieldError(
+      'already_served',
+      'serveClient: this worker serves a client already. Make a worker for each client.',
+    );
+  }
+  served.add(endpoint);
   const life = lifeOf(options.locks);
   const pages = new Set<ServedPage>();
   const ended = new AbortController();
@@ -36,7 +49,9 @@ export function serveClient(
   });
   void sayHere();
   return () => {
+    if (ended.signal.aborted) return;
     ended.abort();
+    served.delete(endpoint);
     unhear();
     life.release();
     for (const page of [...pages]) page.end();

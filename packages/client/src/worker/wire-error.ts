@@ -69,18 +69,37 @@ const deepest = 4;
 
 /** What of an error goes over: its class and the fields that this has; of an error that is not ours name and message. */
 export function wireErrorOf(error: unknown, depth = 0): WireError {
-  if (!(error instanceof Error)) return { name: 'Error', message: String(error), fields: {} };
-  const { name, message, stack, cause } = error;
-  const known = classNames.find((one) => error instanceof classes[one].of);
+  try {
+    return partsOf(error, depth);
+  } catch {
+    // Something of the app's own, with getters that throw. Without an answer its call would stay open.
+    const message = 'The worker threw something that cannot be read.';
+    return { class: 'AfieldError', name: 'AfieldError', message, fields: { code: 'unreadable_error' } };
+  }
+}
+
+function partsOf(error: unknown, depth: number): WireError {
+  if (typeof error !== 'object' || error === null) return { name: 'Error', message: String(error), fields: {} };
+  const { name, message, stack, cause } = error as Record<'name' | 'message' | 'stack' | 'cause', unknown>;
+  const known = classOf(error);
   return {
-    class: known,
-    name,
-    message,
-    stack,
-    // The object has what its class has; what a subclass of an app adds stays where it is.
-    fields: known === undefined ? {} : classes[known].fields.parse(error),
+    class: known?.name,
+    name: typeof name === 'string' ? name : 'Error',
+    message: typeof message === 'string' ? message : String(message ?? error),
+    stack: typeof stack === 'string' ? stack : undefined,
+    fields: known?.fields ?? {},
     cause: cause === undefined || depth === deepest ? undefined : wireErrorOf(cause, depth + 1),
   };
+}
+
+/** Of which class of ours it is, with what this class has; what a subclass of an app adds stays where it is. */
+function classOf(error: object): { name: ClassName; fields: Record<string, unknown> } | undefined {
+  for (const name of classNames) {
+    if (!(error instanceof classes[name].of)) continue;
+    const fields = classes[name].fields.safeParse(error);
+    if (fields.success) return { name, fields: fields.data };
+  }
+  return undefined;
 }
 
 /** The error as the page's code knows it: of our class, where it was one of ours. */
