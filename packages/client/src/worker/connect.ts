@@ -39,11 +39,11 @@ export interface RemoteClient extends Omit<Client, 'documents'> {
   disconnect(): void;
 }
 
+/** What of a SharedWorker is needed. */
+type SharedEndpoint = EventTarget & { readonly port: Endpoint };
+
 /** In the page: the client that the worker has given to `serveClient`. Calls may be made at once; they wait for the worker. */
-export function connectClient(
-  worker: Endpoint | (EventTarget & { readonly port: Endpoint }),
-  options: ConnectOptions = {},
-): RemoteClient {
+export function connectClient(worker: Endpoint | SharedEndpoint, options: ConnectOptions = {}): RemoteClient {
   return new ConnectedClient(worker, options);
 }
 
@@ -60,9 +60,8 @@ class ConnectedClient implements RemoteClient {
   readonly #notes = new Map<string, string>();
   #closed: Promise<void> | undefined;
 
-  constructor(worker: Endpoint | (EventTarget & { readonly port: Endpoint }), options: ConnectOptions) {
-    const shared = typeof (worker as unknown) === 'object' && 'port' in worker ? worker : undefined;
-    const endpoint = shared?.port ?? (worker as Endpoint);
+  constructor(worker: Endpoint | SharedEndpoint, options: ConnectOptions) {
+    const endpoint = isShared(worker) ? worker.port : worker;
     assertEndpoint(endpoint, 'connectClient: hand in a Worker, a SharedWorker or a MessagePort.');
     const { presence = ownPresence(), lost } = options;
     this.#credentials = options.credentials;
@@ -81,9 +80,11 @@ class ConnectedClient implements RemoteClient {
       },
     });
     // A SharedWorker that cannot be loaded says so itself, not on its port.
-    shared?.addEventListener('error', () => {
-      this.#connection.failed();
-    });
+    if (isShared(worker)) {
+      worker.addEventListener('error', () => {
+        this.#connection.failed();
+      });
+    }
     this.bulkOperations$ = this.#state('bulkOperations$');
     this.status$ = this.#state('status$');
     this.failures$ = this.#state('failures$');
@@ -248,6 +249,12 @@ class ConnectedIndex implements LocalIndex {
   ): ReturnType<LocalIndex[Method]> {
     return this.#connection.call({ on: 'index', index: this.name, method, args }) as ReturnType<LocalIndex[Method]>;
   }
+}
+
+/** Whatever an app in JavaScript hands in. */
+function isShared(worker: Endpoint | SharedEndpoint): worker is SharedEndpoint {
+  const given: unknown = worker;
+  return typeof given === 'object' && given !== null && 'port' in given;
 }
 
 function sharedState<Value>(values: Observable<Value>): Observable<Value> {

@@ -48,7 +48,11 @@ describe('a page and its worker', () => {
     const global = new EventTarget() as unknown as Endpoint;
     expect(() => bed.serve(pausing(), global)).toThrow(expect.objectContaining({ code: 'invalid_option' }));
     expect(() => bed.connect(global)).toThrow(expect.objectContaining({ code: 'invalid_option' }));
-    expect(() => bed.connect(undefined as unknown as Endpoint)).toThrow(/connectClient/);
+    for (const none of [undefined, null, 'worker', {}]) {
+      expect(() => bed.connect(none as unknown as Endpoint)).toThrow(
+        expect.objectContaining({ code: 'invalid_option' }),
+      );
+    }
   });
 
   it('messages of the app on the same worker are let through, and are none of ours', async () => {
