@@ -99,10 +99,12 @@ async function readNaming(
   const cleared: OperationInput[] = [];
   const reports: OperationInput[] = [];
   for await (const docs of liveDocs(reads.db, naming)) {
-    await seen.learn(docs.flatMap((doc) => (isReport(doc) ? [] : idsIn(ownField(doc, 'contact')))));
+    await seen.learn(docs.flatMap((doc) => (isReport(doc) ? subjectsOf(doc) : idsIn(ownField(doc, 'contact')))));
     for (const doc of docs) {
       if (isReport(doc)) {
-        if (subjectsOf(doc).some((code) => codes.has(code))) reports.push({ id: doc._id });
+        const subjects = subjectsOf(doc);
+        const others = seen.codesOfNamed(subjects, members);
+        if (subjects.some((code) => codes.has(code) && !others.has(code))) reports.push({ id: doc._id });
       } else if (!members.has(doc._id) && right.contactOf(doc, Infinity).includes(root)) {
         cleared.push({ id: doc._id, contact: null, current_contact: ownField(doc, 'contact') });
       }

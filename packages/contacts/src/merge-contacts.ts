@@ -4,7 +4,7 @@ import { contactsIndex, reportAbout } from './contacts-index.js';
 import { deleteUser } from './delete-user.js';
 import { lineageOperations } from './lineage-operations.js';
 import { contactId, optionalFlag, partsOf } from './plan-parts.js';
-import { isReport, subjectChange } from './report.js';
+import { isReport, subjectChange, subjectsOf } from './report.js';
 import { noChange, RightLineages } from './right-lineages.js';
 import { liveDocs, pagesOf, SeenContacts, type SeenContact } from './seen-contacts.js';
 import { setContact } from './set-contact.js';
@@ -47,7 +47,7 @@ export const mergeContacts = definePlan({
     const lineages = await lineageOperations(sources, ids, change, seen, reads);
     await seen.learnCodes([targetId, ...sources]);
     const others = otherCodes(sources, target, seen);
-    const updates = await reportUpdates(others, new Set(sources), reads);
+    const updates = await reportUpdates(others, new Set(sources), seen, reads);
     const deletions = sources.filter((id) => seen.get(id) !== undefined).map((id) => ({ id }));
     return partsOf(
       [setParent.name, lineages.setParent],
@@ -104,6 +104,7 @@ function otherCodes(
 async function reportUpdates(
   others: ReadonlyMap<string, string>,
   sources: ReadonlySet<string>,
+  seen: SeenContacts,
   reads: Reads,
 ): Promise<readonly OperationInput[]> {
   const found = new Set<string>();
@@ -112,8 +113,10 @@ async function reportUpdates(
   }
   const operations: OperationInput[] = [];
   for await (const docs of liveDocs(reads.db, found)) {
+    await seen.learn(docs.flatMap(subjectsOf));
     for (const doc of docs) {
-      const change = isReport(doc) && !sources.has(doc._id) ? subjectChange(doc, others) : undefined;
+      const kept = seen.codesOfNamed(subjectsOf(doc), sources);
+      const change = isReport(doc) && !sources.has(doc._id) ? subjectChange(doc, others, kept) : undefined;
       if (change !== undefined) operations.push({ id: doc._id, ...change });
     }
   }

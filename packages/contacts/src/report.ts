@@ -29,11 +29,19 @@ export interface SubjectChange {
   readonly expected: Readonly<Record<string, unknown>>;
 }
 
-/** `others` says by which id or short code each one is to be replaced. Undefined: the report names none of them. */
-export function subjectChange(report: Doc, others: ReadonlyMap<string, string>): SubjectChange | undefined {
+/**
+ * `others` says by which id or short code each one is to be replaced, but for those in `kept`. Undefined: the report names
+ * none of them.
+ */
+export function subjectChange(
+  report: Doc,
+  others: ReadonlyMap<string, string>,
+  kept: ReadonlySet<string>,
+): SubjectChange | undefined {
   const fields = ownField(report, 'fields');
-  const top = changed(report, others);
-  const inner = changed(fields, others);
+  const otherOf = (code: string): string | undefined => (kept.has(code) ? undefined : others.get(code));
+  const top = changed(report, otherOf);
+  const inner = changed(fields, otherOf);
   const hasInner = Object.keys(inner).length > 0;
   if (!hasInner && Object.keys(top).length === 0) return undefined;
   const seen = Object.fromEntries(Object.keys(top).map((field) => [field, ownField(report, field)]));
@@ -43,11 +51,11 @@ export function subjectChange(report: Doc, others: ReadonlyMap<string, string>):
   };
 }
 
-function changed(place: unknown, others: ReadonlyMap<string, string>): Record<string, string> {
+function changed(place: unknown, otherOf: (code: string) => string | undefined): Record<string, string> {
   const changes: Record<string, string> = {};
   for (const field of subjectFields) {
     const code = codeOf(ownField(place, field));
-    const other = code === undefined ? undefined : others.get(code);
+    const other = code === undefined ? undefined : otherOf(code);
     if (other !== undefined && other !== code) changes[field] = other;
   }
   return changes;

@@ -84,6 +84,16 @@ export class SeenContacts implements Seen {
     return { patientId: own(contact?.patientId), placeId: own(contact?.placeId) };
   }
 
+  /**
+   * Short codes in a report that mean someone whom it names by id, too, so nobody else who has the same code. `gone`: ids
+   * that do not count. Its subjects must have been read.
+   */
+  codesOfNamed(subjects: readonly string[], gone: { has(id: string): boolean }): ReadonlySet<string> {
+    const named = subjects.map((id) => (gone.has(id) ? undefined : this.get(id)));
+    const codes = named.flatMap((one) => [one?.patientId, one?.placeId]).filter((code) => code !== undefined);
+    return new Set(codes.filter((code) => !gone.has(code)));
+  }
+
   /** Throws `PlanRefusedError` (`missing`) when there is no such contact on this device. */
   async expect(id: string): Promise<SeenContact> {
     await this.learn([id]);

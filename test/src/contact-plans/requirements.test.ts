@@ -296,6 +296,24 @@ describe('R6 merge-contacts', () => {
     expect(await documents.plan(mergeContacts, request)).toEqual([]);
   });
 
+  it('of two with one short code, a report that names the other one by its id stays with that', async () => {
+    documents.put({ _id: 'k1', type: 'person', patient_id: '701' });
+    documents.put({ _id: 'r5', form: 'visit', fields: { patient_id: '701', patient_uuid: 'k1' } });
+    documents.put({ _id: 'r6', form: 'visit', fields: { patient_id: '701', patient_uuid: 'p1' } });
+    expect(await ids(mergeContacts, { sources: ['p1'], target: 'p2' })).toMatchObject({ update: ['r1', 'r6'] });
+    expect(await ids(mergeContacts, { sources: ['p1'], target: 'k1' })).toMatchObject({ update: ['r6'] });
+  });
+
+  it('R4 a short code in a report that someone edits meanwhile is mended by that failure, without its guard', async () => {
+    const parts = await documents.plan(mergeContacts, { sources: ['p1'], target: 'p2' });
+    documents.put({ _id: 'r1', form: 'visit', fields: { patient_id: '701', note: 'new' } });
+    expect(documents.apply(parts)).toContainEqual({ action: 'update', id: 'r1', is: 'guard_mismatch' });
+    expect(await documents.plan(mergeContacts, { sources: ['p1'], target: 'p2' })).toEqual([]);
+    const failed = parts.find(({ action }) => action === 'update')?.operations.find(({ id }) => id === 'r1');
+    documents.apply([{ action: 'update', operations: [{ id: 'r1', patch: failed?.['patch'] }] }]);
+    expect(documents.get('r1')?.['fields']).toEqual({ patient_id: '702', note: 'new' });
+  });
+
   it.each([
     [{ sources: [], target: 'a' }],
     [{ sources: 'a', target: 'b' }],
@@ -372,6 +390,17 @@ describe('R6 delete-contact', () => {
     documents.put({ _id: 'r5', form: 'visit', fields: { patient_uuid: 'p2' } });
     expect(await ids(deleteContact, { id: 'p1' })).toEqual({ 'set-contact': ['d2'], delete: ['p1'] });
     expect(await ids(deleteContact, { id: 'c1' })).toMatchObject({ delete: ['r5', 'p1', 'p2', 'c1'] });
+  });
+
+  it('of two with one short code, a report that names the other one by its id stays', async () => {
+    documents.put({ _id: 'k1', type: 'person', patient_id: '701' });
+    documents.put({ _id: 'r5', form: 'visit', fields: { patient_id: '701', patient_uuid: 'k1' } });
+    documents.put({ _id: 'r6', form: 'visit', fields: { patient_id: '701', patient_uuid: 'p1' } });
+    documents.put({ _id: 'r7', form: 'visit', patient_id: '701', fields: { patient_uuid: 'k1', place_id: '601' } });
+    const deleted = async (id: string): Promise<unknown> =>
+      [...((await ids(deleteContact, { id }))['delete'] ?? [])].sort();
+    expect(await deleted('p1')).toEqual(['p1', 'r1', 'r6']);
+    expect(await deleted('c1')).toEqual(['c1', 'p1', 'p2', 'r1', 'r6', 'r7']);
   });
 
   it('deletes the users whose places or whose contact go, with the places that it saw, and nobody else', async () => {
