@@ -145,6 +145,9 @@ export class KeptIndex implements LocalIndex {
     this.#assertOpen();
     const { include_docs, limit, waitMs, stale } = checkQueryOptions(options);
     const ranges = rangesOf(query, (a, b) => indexedDB?.cmp(a, b) ?? 0);
+    const stopped = this.#upkeep.parked;
+    // Only `resume()` ends it: to look into a store that was removed would make it again.
+    if (stopped?.isStored === false) throw new IndexNotReadyError(this.name, 'parked', stopped.reason);
     const { source, head } = await this.#head();
     let found = await this.#read(ranges, limit);
     let meta = this.#asked(found.meta, source);
@@ -227,8 +230,10 @@ export class KeptIndex implements LocalIndex {
     if (meta === undefined)
       throw new IndexNotReadyError(this.name, this.#state.value.state === 'building' ? 'building' : 'idle');
     if (!meta.complete) throw new IndexNotReadyError(this.name, 'building');
-    if (meta.source === source) return meta;
-    return this.#beginAnew();
+    if (meta.source !== source) return this.#beginAnew();
+    // Another tab has said so, and what is stored says otherwise.
+    if (this.#state.value.state === 'parked') this.#state.found(this.#upkeep.stateOf(meta));
+    return meta;
   }
 
   /** The database was made anew, or set back: what is stored is of the one before. */

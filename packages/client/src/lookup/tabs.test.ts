@@ -68,6 +68,17 @@ describe('a store that is removed while it is built', () => {
     expect(shown.state).toBe('parked');
   });
 
+  it('B2 a query in the tab that had it open is refused, and does not make it again', async () => {
+    const old = bed.open();
+    await bed.until(old.build());
+    await bed.until(bed.open({ ...byColour, version: 2 }).build());
+    await bed.until(bed.databasesAre(['clinic-afield-index-by-colour-v2']));
+    expect(await refusalOf(old.query('red'))).toMatchObject({ state: 'parked', reason: 'removed' });
+    await bed.until(bed.databasesAre(['clinic-afield-index-by-colour-v2']));
+    await bed.rest();
+    expect(await bed.factory.databases()).toHaveLength(1);
+  });
+
   it('B6 an older version that cannot be removed is left, and nothing goes unhandled', async () => {
     const old = bed.openTab();
     await bed.until(old.index.build());
@@ -96,6 +107,20 @@ describe('a tab among others', () => {
       await bed.edit(id, { colour: 'red' });
       expect(await idsOf(index, 'red')).toContain(id);
     }
+  });
+
+  it('S6 a tab shows what is stored, not what it was told, as soon as it has looked', async () => {
+    const [here, there] = [bed.open(), bed.open()];
+    await bed.until(Promise.all([here.build(), there.build()]));
+    const shown = shownBy(there);
+    // This tab can neither clear the rows nor write why it could not.
+    bed.writeFault = () => ({ at: 'once', error: domError('QuotaExceededError') });
+    expect(await refusalOf(here.rebuild())).toMatchObject({ state: 'parked' });
+    bed.writeFault = undefined;
+    await bed.rest();
+    expect(shown.state).toBe('parked');
+    expect(await idsOf(there, 'red')).toHaveLength(125);
+    expect(shown.state).toBe('ready');
   });
 
   it('S6 a lock that is free again is waited for as before', async () => {
