@@ -2,21 +2,13 @@ import { createClient, type Client } from '@afield/client';
 import { PouchDB } from '@afield/client/pouchdb';
 import { setParent } from '@afield/contacts';
 import { filter, firstValueFrom } from 'rxjs';
-
-/** Milliseconds of each part of one round. */
-export type Times = Record<string, number>;
+import { LongTasks, timed, type Times } from './measure.js';
 
 const count = 10_000;
 const from = { _id: 'h1', parent: { _id: 'a1', parent: { _id: 'd1' } } };
 const to = { _id: 'h2', parent: { _id: 'a2', parent: { _id: 'd1' } } };
 const ids = Array.from({ length: count }, (_, at) => `person-${String(at).padStart(6, '0')}`);
 const operations = ids.map((id) => ({ id, parent: to, current_parent: from }));
-
-async function timed(run: () => Promise<unknown>): Promise<number> {
-  const start = performance.now();
-  await run();
-  return performance.now() - start;
-}
 
 function person(_id: string): object {
   return {
@@ -75,31 +67,6 @@ const done = async (client: Client): Promise<void> => {
   );
 };
 
-/** Tasks over 50 ms on the main thread, as the browser reports them. */
-class LongTasks {
-  #longest = 0;
-  readonly #observer = new PerformanceObserver((list) => {
-    this.#note(list.getEntries());
-  });
-
-  constructor() {
-    this.#observer.observe({ type: 'longtask' });
-  }
-
-  /** Milliseconds; 0 when none was over 50. */
-  async longest(): Promise<number> {
-    // The last task is reported after it ended.
-    await new Promise((resolve) => setTimeout(resolve));
-    this.#note(this.#observer.takeRecords());
-    this.#observer.disconnect();
-    return this.#longest;
-  }
-
-  #note(entries: readonly PerformanceEntry[]): void {
-    for (const { duration } of entries) this.#longest = Math.max(this.#longest, duration);
-  }
-}
-
 /** One round on databases of its own. */
 async function round(number: number): Promise<Times> {
   const name = (what: string): string => `bench-${String(number)}-${what}`;
@@ -145,9 +112,4 @@ async function round(number: number): Promise<Times> {
   return times;
 }
 
-declare global {
-  interface Window {
-    benchRound: (number: number) => Promise<Times>;
-  }
-}
-window.benchRound = round;
+window.benchSteps = { round };
