@@ -29,7 +29,8 @@ const open = (round: number): Viewed => new PouchDB(nameOf(round)) as unknown as
 const count = 50_000;
 const perHousehold = 15;
 const households = Math.ceil(count / perHousehold);
-const queries = 200;
+const queries = 300;
+const atOnce = 10;
 const writes = 20;
 
 const nameOf = (round: number): string => `bench-index-${String(round)}`;
@@ -86,14 +87,15 @@ async function queried(
 ): Promise<{ still: number; written: number }> {
   const still: number[] = [];
   const step = Math.floor(households / queries);
-  for (let at = 0; at < queries; at += 1) {
-    const key = padded('household', at * step);
-    still.push(
-      await timed(async () => {
-        const rows = await query(key);
-        if (rows.length < 10 || rows.length > 40) throw new Error(`${key} has ${String(rows.length)} rows.`);
-      }),
-    );
+  for (let at = 0; at < queries; at += atOnce) {
+    // Several together: the browser's clock is coarser than a query is long.
+    const time = await timed(async () => {
+      for (let next = at; next < at + atOnce; next += 1) {
+        const rows = await query(padded('household', next * step));
+        if (rows.length < 10 || rows.length > 20) throw new Error(`A key has ${String(rows.length)} rows.`);
+      }
+    });
+    still.push(time / atOnce);
   }
   const written: number[] = [];
   for (let at = 0; at < writes; at += 1) {
@@ -135,11 +137,14 @@ async function index(round: number): Promise<Times> {
 async function view(round: number): Promise<Times> {
   const db = open(round);
   const ask = async (options: object): Promise<readonly ViewRow[]> => (await db.query('by-place', options)).rows;
+  const tasks = new LongTasks();
   const build = await timed(() => ask({ limit: 1 }));
+  const longest = await tasks.longest();
   const { still, written } = await queried(db, (key) => ask({ key }), 1000);
   await db.close();
   return {
     'PouchDB view of 50,000 documents': build,
+    'longest task of the view': longest,
     'query the view by key': still,
     'query the view after a write': written,
   };

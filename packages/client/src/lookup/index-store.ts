@@ -149,23 +149,29 @@ export class IndexStore {
     ranges: readonly KeyRange[],
     limit: number | undefined,
   ): Promise<{ meta: Meta | undefined; rows: readonly IndexRow[] }> {
-    const tx = this.#db.transaction(['rows', 'meta'], 'readonly');
+    const tx = unwrap(this.#db).transaction(['rows', 'meta'], 'readonly');
     const index = tx.objectStore('rows').index('keys');
-    const meta = tx.objectStore('meta').get(metaKey);
+    const ended = endOf(tx);
+    const meta = result(tx.objectStore('meta').get(metaKey));
     const found = ranges.map(async (one) => {
       if (one.kind === 'key') {
-        const ids = await index.getAllKeys(one.key as StoredKey, limit);
-        return ids.map((id): IndexRow => ({ id, key: one.key }));
+        const ids = await result(index.getAllKeys(one.key as StoredKey, limit));
+        return ids.map((id): IndexRow => ({ id: id as string, key: one.key }));
       }
-      const ids = await index.getAllKeys(one.range, limit);
+      const ids = (await result(index.getAllKeys(one.range, limit))) as string[];
       // `getAll` brings a document's whole list once for each key that fits.
-      if (!isOften(ids)) return matched(ids, await index.getAll(one.range, limit), one.range, this.#compare);
+      if (!isOften(ids)) {
+        const keys = await result<StoredKey[][]>(index.getAll(one.range, limit));
+        return matched(ids, keys, one.range, this.#compare);
+      }
       const lists = new Map<string, Promise<StoredKey[] | undefined>>();
-      for (const id of ids) if (!lists.has(id)) lists.set(id, tx.objectStore('rows').get(id));
+      for (const id of ids) if (!lists.has(id)) lists.set(id, result(tx.objectStore('rows').get(id)));
       const keys = await Promise.all(ids.map(async (id) => (await lists.get(id)) ?? []));
       return matched(ids, keys, one.range, this.#compare);
     });
-    const [stored, , ...rows] = await Promise.all([meta, tx.done, ...found]);
+    const answered = Promise.all([meta, ...found] as const);
+    // What was read counts at once: the end of a transaction that only reads says nothing more, unless it was aborted.
+    const [stored, ...rows] = await Promise.race([answered, ended.then(() => answered)]);
     const all = rows.length === 1 ? (rows[0] ?? []) : rows.flat();
     return { meta: metaOf(stored), rows: limit === undefined ? all : all.slice(0, limit) };
   }
@@ -232,6 +238,15 @@ function matched(
 /** A key that a document has twice is found once. */
 function once(sorted: readonly IndexKey[], compare: Compare): IndexKey[] {
   return sorted.filter((key, at) => at === 0 || compare(key, sorted[at - 1] ?? key) !== 0);
+}
+
+/** What the request brings; one that fails aborts its transaction, which says why. */
+function result<Value>(request: IDBRequest<Value>): Promise<Value> {
+  return new Promise((resolve) => {
+    request.onsuccess = () => {
+      resolve(request.result);
+    };
+  });
 }
 
 function metaOf(stored: unknown): Meta | undefined {

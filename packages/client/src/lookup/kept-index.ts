@@ -6,7 +6,6 @@ import type {
   IndexDefinition,
   IndexQuery,
   IndexQueryOptions,
-  IndexRow,
   IndexState,
   LocalIndex,
   SkippedDocument,
@@ -20,12 +19,15 @@ import { Connection } from './connection.js';
 import type { IndexStore, Meta } from './index-store.js';
 import { databaseName, removeOlder } from './names.js';
 import { covers, exceeds } from './pass.js';
-import { checkQueryOptions, rangesOf, type KeyRange } from './ranges.js';
+import { checkQueryOptions, rangesOf } from './ranges.js';
 import { Upkeep } from './upkeep.js';
 import { withDocs } from './with-docs.js';
 
 /** Changes that come close together are read together. */
 const followAfterMs = 50;
+
+/** What is stored beside the rows, and the rows that fit, as of one moment. */
+type Found = Awaited<ReturnType<IndexStore['read']>>;
 
 export interface KeptIndexParts {
   /** Names the client's stores. */
@@ -148,14 +150,15 @@ export class KeptIndex implements LocalIndex {
     const stopped = this.#upkeep.parked;
     // Only `resume()` ends it: to look into a store that was removed would make it again.
     if (stopped?.isStored === false) throw new IndexNotReadyError(this.name, 'parked', stopped.reason);
-    const { source, head } = await this.#head();
-    let found = await this.#read(ranges, limit);
+    const read = (): Promise<Found> => this.#reading((store) => store.read(ranges, limit));
+    // Side by side: the head is of a moment after the call, and rows that cover it have all writes made before.
+    const [{ source, head }, first] = await Promise.all([this.#head(), read()]);
+    let found = first;
     let meta = this.#asked(found.meta, source);
     // A write between the two, or a database that was set back: then its next writes must not seem to be seen.
     if (exceeds(meta, head) && exceeds(meta, (await this.#head()).head)) this.#beginAnew();
     if (!covers(meta, head)) {
-      await this.#waitUntil(head, waitMs);
-      found = await this.#read(ranges, limit);
+      found = await this.#readUntil(head, waitMs, read);
       meta = this.#asked(found.meta, source);
     }
     const behind = !covers(meta, head);
@@ -242,8 +245,8 @@ export class KeptIndex implements LocalIndex {
     throw new IndexNotReadyError(this.name, 'building');
   }
 
-  /** Waits until all changes up to `head` are stored, the index stops, or the time is over. */
-  async #waitUntil(head: number | string, waitMs: number): Promise<void> {
+  /** Reads again until all changes up to `head` are stored, the index stops, or the time is over. */
+  async #readUntil(head: number | string, waitMs: number, read: () => Promise<Found>): Promise<Found> {
     const { clock, closed } = this.#parts;
     let isOver = false;
     let end: () => void = () => undefined;
@@ -253,21 +256,16 @@ export class KeptIndex implements LocalIndex {
       end();
     }, waitMs);
     try {
-      while (!isOver && !closed.aborted && this.#upkeep.parked === undefined) {
+      for (;;) {
         await Promise.race([this.#upkeep.catchUp(), over]);
-        const meta = await this.#reading((store) => store.meta());
-        if (this.#upkeep.seen(meta) !== undefined || meta?.complete !== true || covers(meta, head)) return;
+        const found = await read();
+        const { meta } = found;
+        if (this.#upkeep.seen(meta) !== undefined || meta?.complete !== true || covers(meta, head)) return found;
+        if (isOver || closed.aborted || this.#upkeep.parked !== undefined) return found;
       }
     } finally {
       clock.clearTimer(timer);
     }
-  }
-
-  #read(
-    ranges: readonly KeyRange[],
-    limit: number | undefined,
-  ): Promise<{ meta: Meta | undefined; rows: readonly IndexRow[] }> {
-    return this.#reading((store) => store.read(ranges, limit));
   }
 
   /** Reads from the store; once more through another connection when this one has died. */

@@ -23,6 +23,8 @@ export interface PassParts {
   readonly definition: IndexDefinition;
   readonly documents: LocalDatabase;
   readonly store: IndexStore;
+  /** What was stored a moment ago. */
+  readonly before: Meta | undefined;
   /** Ends a call that does not settle. */
   readonly within: <Value>(call: Promise<Value>) => Promise<Value>;
   readonly breathe: () => Promise<void>;
@@ -54,7 +56,7 @@ export async function runPass(given: PassParts): Promise<void> {
       if (meta !== undefined && done.isLast) return;
       await breathe();
     }
-    parts = { ...parts, anew: false };
+    if (!closed.aborted) parts = { ...parts, anew: false, before: await parts.within(parts.store.meta()) };
   }
 }
 
@@ -93,12 +95,12 @@ export function reasonOf(error: unknown): string {
 async function begin({
   documents,
   store,
+  before: meta,
   anew,
   within,
   stored,
   counted,
 }: PassParts): Promise<{ readonly meta: Meta | undefined; readonly head: number | string }> {
-  const meta = await within(store.meta());
   const source = await within(documents.id());
   const { sequence: head, live } = await within(documents.extent());
   counted(live);

@@ -190,6 +190,7 @@ export class Upkeep {
       definition,
       documents,
       store,
+      before,
       breathe,
       closed,
       anew,
