@@ -103,10 +103,15 @@ export class IndexStore {
     const [rows, skipped, meta] = [raw.objectStore('rows'), raw.objectStore('skipped'), raw.objectStore('meta')];
     let written: Meta = { v: 1, ...next, turn: (before?.turn ?? 0) + 1 };
     let overtaken = false;
+    const counts = changes.skip.length + changes.unskip.length > 0;
     try {
       const read = meta.get(metaKey);
       read.onsuccess = () => {
-        if (metaOf(read.result)?.turn === before?.turn) return;
+        if (metaOf(read.result)?.turn === before?.turn) {
+          // All requests are made: the engine need not wait until it has answered them one by one.
+          if (!counts) raw.commit();
+          return;
+        }
         overtaken = true;
         raw.abort();
       };
@@ -118,7 +123,7 @@ export class IndexStore {
       for (const id of changes.remove) rows.delete(id);
       for (const [id, reason] of changes.skip) skipped.put(reason, id);
       for (const id of changes.unskip) skipped.delete(id);
-      if (changes.skip.length + changes.unskip.length === 0) meta.put(written, metaKey);
+      if (!counts) meta.put(written, metaKey);
       else {
         const count = skipped.count();
         count.onsuccess = () => {
