@@ -163,6 +163,17 @@ describe('faultyIndexedDB', () => {
     expect(calls.filter(({ call }) => call === 'put')).toHaveLength(3);
   });
 
+  it('fails one put of a transaction that is told to commit before it has answered', async () => {
+    const { indexedDB, real } = faulty({ when: { call: 'put', store: 'meta' }, do: { type: 'reject', error: quota } });
+    const transaction = unwrap(await open(indexedDB)).transaction(['rows', 'meta'], 'readwrite');
+    transaction.objectStore('rows').put(['a'], 'a');
+    transaction.objectStore('meta').put('a', 'point');
+    transaction.commit();
+    await new Promise((resolve) => (transaction.onabort = resolve));
+    expect(transaction.error).toMatchObject({ name: 'QuotaExceededError' });
+    expect(await stored(real)).toEqual([[], undefined]);
+  });
+
   it('refuses to open, at once or later, and makes no database then', async () => {
     const { indexedDB, real } = faulty(
       { when: { call: 'open', nth: 1 }, do: { type: 'reject', error: abort, when: 'at-once' } },
@@ -222,9 +233,9 @@ describe('faultyIndexedDB', () => {
     expect(await real.databases()).toHaveLength(1);
   });
 
-  it('carries out late what asks within the transaction: it may ask for more, or abort', async () => {
+  it('carries out late what asks within the transaction: it may ask for more, abort, or commit', async () => {
     const { indexedDB, real, clock } = faulty({
-      when: { call: 'write', nth: 2 },
+      when: { call: 'write', fromNth: 2 },
       do: { type: 'hang', commitAfterMs: 1000 },
     });
     const db = await open(indexedDB);
@@ -246,6 +257,16 @@ describe('faultyIndexedDB', () => {
     await inFlight.rest();
     expect(seen).toEqual([['a'], 'a']);
     expect(await stored(real)).toEqual([['a', 'b'], 'b']);
+    const committing = unwrap(db).transaction('rows', 'readwrite');
+    const c = committing.objectStore('rows').put(['c'], 'c');
+    c.onsuccess = () => {
+      committing.commit();
+      seen.push('committed');
+    };
+    await clock.advance(1000);
+    await inFlight.rest();
+    expect(seen.at(-1)).toBe('committed');
+    expect(await stored(real)).toEqual([['a', 'b', 'c'], 'b']);
   });
 
   it('aborts late what finds that it comes too late', async () => {

@@ -93,6 +93,9 @@ export function hang(faulty: FaultyTransaction): (late: IDBTransaction) => void 
     setOwn(faulty.transaction, 'abort', () => {
       late.abort();
     });
+    setOwn(faulty.transaction, 'commit', () => {
+      late.commit();
+    });
     for (const { given, request, emit } of asked) {
       const answer = again(given);
       answer.addEventListener('success', () => {
@@ -118,6 +121,8 @@ export function doom({ transaction, probe }: MadeTransaction): void {
  * prevents that.
  */
 export function failRequest(faulty: FaultyTransaction, request: IDBRequest, error: StoreError): IDBRequest {
+  // A request that fails undoes a transaction that was told to commit meanwhile, too; an abort by hand could not.
+  setOwn(faulty.transaction, 'commit', () => undefined);
   const emit = gated(request, eventsOf.request, ({ type }, deliver) => {
     if (type === 'error') {
       deliver();
