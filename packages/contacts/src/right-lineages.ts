@@ -14,7 +14,7 @@ export const noChange: LineageChange = { parents: new Map(), replaced: new Map()
 
 /**
  * What lineages must be once the change is done. The lineage of a contact is its parent and the lineage of that, as the
- * documents say; of a parent that is not on this device only what the lineage itself says is known.
+ * documents say; of a parent that is not on this device, or is no contact, only what the lineage itself says is known.
  *
  * Lineages are compared by their ids: what else is written in them is kept. All methods throw `PlanRefusedError` for a
  * lineage that is circular (`circular_lineage`) or would be deeper than 50 levels (`too_deep`). Pure.
@@ -70,7 +70,9 @@ export class RightLineages {
       }
       met.add(id);
       ids.push(id);
-      level = this.#parentOf(id, this.#seen.get(id) ?? level);
+      // A report or a user is nobody's parent: it says as little as what is not here, and may go with a deletion.
+      const contact = this.#seen.get(id);
+      level = this.#parentOf(id, contact?.isContact === true ? contact : level);
     }
     return ids;
   }

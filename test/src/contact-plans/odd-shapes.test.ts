@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { Documents } from './documents.js';
 
 const here = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'x/y%#ü', 'constructor');
-const named = fc.oneof(here, fc.constantFrom('__proto__', 'gone', '_local/a'));
+const named = fc.oneof({ weight: 3, arbitrary: here }, fc.constantFrom('__proto__', 'gone', '_local/a', 'r1', 'r2'));
 const noLevel = fc.constantFrom<unknown>(undefined, null, 'a', 5, '', [], {}, { _id: 7 }, { parent: { _id: 'a' } });
 const { lineage } = fc.letrec((tie) => ({
   lineage: fc.oneof(
@@ -27,7 +27,7 @@ const contact = fc.record(
 );
 const report = fc.record(
   {
-    _id: fc.constantFrom('r1', 'r2', 'r3', 'r4', 'r5'),
+    _id: fc.oneof({ weight: 4, arbitrary: fc.constantFrom('r1', 'r2', 'r3', 'r4', 'r5') }, here),
     form: fc.constant('visit'),
     parent: lineage,
     contact: lineage,

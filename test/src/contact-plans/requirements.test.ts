@@ -392,6 +392,15 @@ describe('R6 delete-contact', () => {
     expect(await ids(deleteContact, { id: 'c1' })).toMatchObject({ delete: ['r5', 'p1', 'p2', 'c1'] });
   });
 
+  it('a second run finds nothing more where a report stands in a lineage and goes with the first one', async () => {
+    documents.put({ _id: 'r5', form: 'visit', fields: { patient_uuid: 'p1' } });
+    documents.put({ _id: 'k1', type: 'person', parent: under('r5', 'p1') });
+    documents.put({ _id: 'k2', type: 'person', parent: under('k1', 'r5', 'p1') });
+    await documents.run(deleteContact, { id: 'p1' });
+    expect(['k1', 'k2', 'r5', 'p1'].map((id) => documents.get(id))).toEqual(Array(4).fill(undefined));
+    expect(await documents.plan(deleteContact, { id: 'p1' })).toEqual([]);
+  });
+
   it('of two with one short code, a report that names the other one by its id stays', async () => {
     documents.put({ _id: 'k1', type: 'person', patient_id: '701' });
     documents.put({ _id: 'r5', form: 'visit', fields: { patient_id: '701', patient_uuid: 'k1' } });
