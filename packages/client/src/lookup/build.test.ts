@@ -103,6 +103,21 @@ describe('an error that may pass', () => {
     expect(bed.opens).toBe(2);
   });
 
+  it('B1 a connection that has died is opened anew once, however many ask', async () => {
+    const index = bed.open();
+    await bed.until(index.build());
+    const opens = bed.opens;
+    let isDead = false;
+    bed.readFault = () => {
+      const fault = isDead ? undefined : ({ at: 'dies', error: domError('InvalidStateError') } as const);
+      isDead = true;
+      return fault;
+    };
+    const answers = await bed.until(Promise.all(Array.from({ length: 20 }, () => index.query('blue'))));
+    expect(new Set(answers.map(({ rows }) => rows.length))).toEqual(new Set([count / 2]));
+    expect(bed.opens - opens).toBe(1);
+  });
+
   it('B1 a call that never settles counts as TimeoutError after a minute', async () => {
     bed.writeFault = (nth) => (nth === 1 ? { at: 'never', error: domError('AbortError') } : undefined);
     const index = bed.open();

@@ -30,9 +30,10 @@ export class Connection {
     return this.#opening;
   }
 
-  /** Lets go of a connection that may be dead: the next who needs it opens another. */
-  drop(): void {
+  /** Lets go of a connection that may be dead: the next who needs it opens another. `failed`: only if it is still this one. */
+  drop(failed = this.#opening): void {
     const opening = this.#opening;
+    if (opening !== failed) return;
     this.#opening = undefined;
     void opening?.then(
       (store) => {

@@ -271,19 +271,25 @@ export class KeptIndex implements LocalIndex {
   /** Reads from the store; once more through another connection when this one has died. */
   async #reading<Value>(read: (store: IndexStore) => Promise<Value>): Promise<Value> {
     const connection = this.#connection;
-    const once = async (): Promise<Value> => connection.within(connection.store().then((store) => read(store)));
+    const once = async (): Promise<Value> => {
+      const opening = connection.store();
+      try {
+        return await connection.within(opening.then((store) => read(store)));
+      } catch (error) {
+        // Not one that someone else has opened since.
+        connection.drop(opening);
+        throw error;
+      }
+    };
     try {
       return await once();
     } catch (error) {
       if (error instanceof ClientClosedError) throw error;
-      connection.drop();
     }
     try {
       return await once();
     } catch (error) {
-      if (error instanceof ClientClosedError) throw error;
-      connection.drop();
-      throw localStoreError(error);
+      throw error instanceof ClientClosedError ? error : localStoreError(error);
     }
   }
 

@@ -56,7 +56,9 @@ export async function runPass(given: PassParts): Promise<void> {
       if (meta !== undefined && done.isLast) return;
       await breathe();
     }
-    if (!closed.aborted) parts = { ...parts, anew: false, before: await parts.within(parts.store.meta()) };
+    // Who was overtaken before it had cleared still has to.
+    const anew = parts.anew && begun === undefined;
+    if (!closed.aborted) parts = { ...parts, anew, before: await parts.within(parts.store.meta()) };
   }
 }
 

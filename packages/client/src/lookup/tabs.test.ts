@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ClientClosedError } from '../model/errors.js';
 import type { IndexState } from '../model/lookup.js';
+import { LocalDatabase } from '../store/local-database.js';
 import type { KeptIndex } from './kept-index.js';
 import { byColour, LookupBed } from './lookup-bed.fixture.js';
 
@@ -167,6 +168,31 @@ describe('a tab among others', () => {
     await bed.until(other);
     expect(await idsOf(there, 'red')).toHaveLength(125);
     expect(await idsOf(here, 'red')).toHaveLength(125);
+  });
+
+  it('B5 a rebuild that another tab overtakes before it has cleared begins from the start all the same', async () => {
+    bed.locks = { request: (_name, _signal, whileHeld) => whileHeld() };
+    const [here, there] = [bed.open(), bed.open()];
+    await bed.until(Promise.all([here.build(), there.build()]));
+    await bed.edit('d0001', { colour: 'red' });
+    bed.pages.length = 0;
+    const { held, letGo } = hand();
+    bed.pageHeld = (nth) => (nth === 1 ? held : undefined);
+    const other = there.build();
+    await bed.until(bed.readTimes(1));
+    // The other writes between what this tab reads first and its clearing.
+    const extent = vi.spyOn(LocalDatabase.prototype, 'extent').mockImplementationOnce(async () => {
+      letGo();
+      await other;
+      return { live: 250, sequence: 251 };
+    });
+    let clears = 0;
+    bed.cleared = () => (clears += 1);
+    await bed.until(here.rebuild());
+    extent.mockRestore();
+    expect(clears).toBe(2);
+    expect(bed.pages.map(({ since }) => since)).toEqual([250, 0, 101, 201]);
+    expect(await idsOf(here, 'red')).toHaveLength(126);
   });
 
   it('B1 one that is closed by whoever hears of a retry does not rest', async () => {
