@@ -130,14 +130,19 @@ export class IndexNotReadyError extends RetryableError {
     readonly reason?: string,
     options: { cause?: unknown } = {},
   ) {
-    const why = reason === 'keys' ? 'its function `keys` is wrong for the document that state$ names' : reason;
-    super(`The index "${index}" ${indexWords[state]}${why === undefined ? '' : ` (${why})`}.`, {
+    const why = reason === undefined ? '' : ` (${stopWords.get(reason) ?? reason})`;
+    super(`The index "${index}" ${indexWords[state]}${why}.`, {
       class: 'storage',
       code: 'index_not_ready',
       ...options,
     });
   }
 }
+
+const stopWords = new Map([
+  ['keys', 'keys: its function is wrong for the document that state$ names'],
+  ['removed', 'removed: its store is gone, as when another tab runs a newer version of the app'],
+]);
 
 const indexWords = {
   idle: 'is not built yet: call build(), or wait until the client has started',
