@@ -186,6 +186,35 @@ describe('a page and its worker', () => {
     await bed.until(() => !status.observed);
   });
 
+  it('a SharedWorker keeps no lock for a page that is gone, and serves it when it comes again', async () => {
+    const locks = new SharedLocks();
+    const { page, worker } = bed.endpoints();
+    bed.serve(pausing(), worker, locks.side().locks);
+    for (let times = 0; times < 3; times++) {
+      const dying = locks.side();
+      const remote = bed.connect(page, { locks: dying.locks });
+      await remote.pause('b');
+      expect(locks.size).toBe(2);
+      if (times === 1) dying.die();
+      else remote.disconnect();
+      await bed.until(() => locks.size === 0);
+    }
+  });
+
+  it('the lock that a page was told of is kept for it, also when another one lets go before it has connected', async () => {
+    const locks = new SharedLocks();
+    const { page, worker } = bed.endpoints();
+    bed.serve(pausing(), worker, locks.side().locks);
+    const other = bed.connect(page, { locks: locks.side().locks });
+    page.postMessage({ afield: 'knock' });
+    await other.pause('b');
+    other.disconnect();
+    await bed.rest();
+    expect(locks.size).toBe(1);
+    page.postMessage({ afield: 'connect', v: 1, life: 'gone', visible: true }, [new MessageChannel().port1]);
+    await bed.until(() => locks.size === 0);
+  });
+
   it('a worker of another build says so, and does not hang', async () => {
     const { page, worker } = bed.endpoints();
     const remote = bed.connect(page);
@@ -207,6 +236,10 @@ class FailingWorker extends EventTarget {
 class SharedLocks {
   readonly #held = new Map<string, { side: object; free(): void }>();
   readonly #waiting = new Map<string, (() => void)[]>();
+
+  get size(): number {
+    return this.#held.size;
+  }
 
   side(): { readonly locks: Locks; die(): void } {
     const side = {};

@@ -28,17 +28,33 @@ export function serveClient(
     );
   }
   served.add(endpoint);
-  const life = lifeOf(options.locks);
+  let life = lifeOf(options.locks);
+  /** Pages that have knocked and not connected yet: they may rest on `life`. */
+  let knocked = 0;
   const pages = new Set<ServedPage>();
   const ended = new AbortController();
   const sayHere = async (): Promise<void> => {
+    const { tab } = life;
     await life.hold();
-    if (!ended.signal.aborted) greet(endpoint, { afield: 'here', v: wireVersion, life: life.tab });
+    if (!ended.signal.aborted) greet(endpoint, { afield: 'here', v: wireVersion, life: tab });
+  };
+  // A SharedWorker outlives its pages: it keeps no lock for those that are gone.
+  const gone = (page: ServedPage): void => {
+    pages.delete(page);
+    if (pages.size > 0 || knocked > 0) return;
+    life.release();
+    life = lifeOf(options.locks);
   };
   const unhear = hearGreetings(endpoint, (said, port) => {
-    if (said.afield === 'knock') void sayHere();
+    if (said.afield === 'knock') {
+      knocked++;
+      void sayHere();
+    }
     if (said.afield !== 'connect' || port === undefined) return;
-    const page: ServedPage = new ServedPage(client, port, () => pages.delete(page));
+    knocked = Math.max(0, knocked - 1);
+    const page: ServedPage = new ServedPage(client, port, () => {
+      gone(page);
+    });
     pages.add(page);
     life.whenFree(said.life, page.ended).then(
       (isGone) => {
