@@ -17,7 +17,9 @@ const endings = {
     const client = connectClient(worker);
     await client.storeId;
     const shown = new Promise((_, reject) => client.status$.subscribe({ error: reject })).catch(lostCode);
-    const called = client.enqueue({ target: 'local', actions: [] }).catch(lostCode);
+    // So much that the worker cannot answer before it is ended.
+    const operations = Array.from({ length: 20_000 }, (_, at) => ({ id: `d${String(at)}`, doc: {} }));
+    const called = client.enqueue({ target: 'local', actions: [{ action: 'create', operations }] }).catch(lostCode);
     worker.terminate();
     return Promise.all([shown, called]);
   },
