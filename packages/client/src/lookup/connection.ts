@@ -1,5 +1,6 @@
 import type { Clock } from '../model/environment.js';
 import { ClientClosedError, RetryableError } from '../model/errors.js';
+import { localStoreError } from '../retry/classify.js';
 import { IndexStore } from './index-store.js';
 
 export interface ConnectionParts {
@@ -71,6 +72,30 @@ export class Connection {
         resolve(value);
       }, end);
     });
+  }
+
+  /** Reads from the store; once more through another connection when this one has died. */
+  async read<Value>(read: (store: IndexStore) => Promise<Value>): Promise<Value> {
+    const once = async (): Promise<Value> => {
+      const opening = this.store();
+      try {
+        return await this.within(opening.then((store) => read(store)));
+      } catch (error) {
+        // Not one that someone else has opened since.
+        this.drop(opening);
+        throw error;
+      }
+    };
+    try {
+      return await once();
+    } catch (error) {
+      if (error instanceof ClientClosedError) throw error;
+    }
+    try {
+      return await once();
+    } catch (error) {
+      throw error instanceof ClientClosedError ? error : localStoreError(error);
+    }
   }
 
   close(): void {

@@ -10,24 +10,17 @@ import type {
   LocalIndex,
   SkippedDocument,
 } from '../model/lookup.js';
-import { localStoreError } from '../retry/classify.js';
 import type { Scheduler } from '../retry/scheduler.js';
 import { beginWait } from '../retry/wait.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { AnnouncedState } from './announced-state.js';
 import { Connection } from './connection.js';
-import type { IndexStore, Meta } from './index-store.js';
 import { databaseName, removeOlder } from './names.js';
-import { covers, exceeds } from './pass.js';
-import { checkQueryOptions, rangesOf } from './ranges.js';
+import { Queries } from './queries.js';
 import { Upkeep } from './upkeep.js';
-import { withDocs } from './with-docs.js';
 
 /** Changes that come close together are read together. */
 const followAfterMs = 50;
-
-/** What is stored beside the rows, and the rows that fit, as of one moment. */
-type Found = Awaited<ReturnType<IndexStore['read']>>;
 
 export interface KeptIndexParts {
   /** Names the client's stores. */
@@ -64,6 +57,7 @@ export class KeptIndex implements LocalIndex {
   readonly #state: AnnouncedState;
   readonly #connection: Connection;
   readonly #upkeep: Upkeep;
+  readonly #queries: Queries;
   #feed: { cancel(): void } | undefined;
   #looking: Promise<void> | undefined;
   #olderGone = false;
@@ -96,6 +90,13 @@ export class KeptIndex implements LocalIndex {
       definition,
       lock: database,
       connection: this.#connection,
+      state: this.#state,
+    });
+    this.#queries = new Queries({
+      ...parts,
+      name: this.name,
+      connection: this.#connection,
+      upkeep: this.#upkeep,
       state: this.#state,
     });
     this.state$ = defer(() => {
@@ -142,29 +143,8 @@ export class KeptIndex implements LocalIndex {
     });
   }
 
-  async query(query: IndexQuery, options: IndexQueryOptions = {}): Promise<IndexAnswer> {
-    const { documents, indexedDB, breathe } = this.#parts;
-    this.#assertOpen();
-    const { include_docs, limit, waitMs, stale } = checkQueryOptions(options);
-    const ranges = rangesOf(query, (a, b) => indexedDB?.cmp(a, b) ?? 0);
-    const stopped = this.#upkeep.parked;
-    // Only `resume()` ends it: to look into a store that was removed would make it again.
-    if (stopped?.isStored === false) throw new IndexNotReadyError(this.name, 'parked', stopped.reason);
-    const read = (): Promise<Found> => this.#reading((store) => store.read(ranges, limit));
-    // Side by side: the head is of a moment after the call, and rows that cover it have all writes made before.
-    const [{ source, head }, first] = await Promise.all([this.#head(), read()]);
-    let found = first;
-    let meta = this.#asked(found.meta, source);
-    // A write between the two, or a database that was set back: then its next writes must not seem to be seen.
-    if (exceeds(meta, head) && exceeds(meta, (await this.#head()).head)) this.#beginAnew();
-    if (!covers(meta, head)) {
-      found = await this.#readUntil(head, waitMs, read);
-      meta = this.#asked(found.meta, source);
-    }
-    const behind = !covers(meta, head);
-    const bounded: Pick<LocalDatabase, 'read'> = { read: (ids) => this.#connection.within(documents.read(ids)) };
-    if (behind && stale === 'refuse') throw new IndexNotReadyError(this.name, 'behind');
-    return { rows: include_docs ? await withDocs(found.rows, bounded, breathe) : found.rows, behind };
+  query(query: IndexQuery, options: IndexQueryOptions = {}): Promise<IndexAnswer> {
+    return this.#queries.answer(query, options);
   }
 
   build(): Promise<void> {
@@ -181,7 +161,7 @@ export class KeptIndex implements LocalIndex {
 
   async skipped(): Promise<readonly SkippedDocument[]> {
     this.#assertOpen();
-    return this.#reading((store) => store.skipped());
+    return this.#connection.read((store) => store.skipped());
   }
 
   async close(): Promise<void> {
@@ -207,90 +187,13 @@ export class KeptIndex implements LocalIndex {
     this.#looking ??= (async () => {
       this.#state.listen();
       try {
-        const meta = await this.#reading((store) => store.meta());
+        const meta = await this.#connection.read((store) => store.meta());
         if (this.#state.value.state === 'idle') this.#state.found(this.#upkeep.stateOf(meta));
       } catch {
         this.#looking = undefined; // it stays `idle`: looked at again by the next who asks
       }
     })();
     return this.#looking;
-  }
-
-  /** What the source holds at this moment. */
-  async #head(): Promise<{ source: string; head: number | string }> {
-    const { documents } = this.#parts;
-    const [source, { sequence }] = await this.#connection.within(Promise.all([documents.id(), documents.extent()]));
-    return { source, head: sequence };
-  }
-
-  /** Throws when the index cannot answer. */
-  #asked(meta: Meta | undefined, source: string): Meta {
-    const parked = this.#upkeep.seen(meta);
-    if (parked !== undefined) {
-      if (this.#state.value.state !== 'parked') this.#state.found(this.#upkeep.stateOf(meta));
-      throw new IndexNotReadyError(this.name, 'parked', parked.reason);
-    }
-    if (meta === undefined)
-      throw new IndexNotReadyError(this.name, this.#state.value.state === 'building' ? 'building' : 'idle');
-    if (!meta.complete) throw new IndexNotReadyError(this.name, 'building');
-    if (meta.source !== source) return this.#beginAnew();
-    // Another tab has said so, and what is stored says otherwise.
-    if (this.#state.value.state === 'parked') this.#state.found(this.#upkeep.stateOf(meta));
-    return meta;
-  }
-
-  /** The database was made anew, or set back: what is stored is of the one before. */
-  #beginAnew(): never {
-    void this.#upkeep.catchUp();
-    throw new IndexNotReadyError(this.name, 'building');
-  }
-
-  /** Reads again until all changes up to `head` are stored, the index stops, or the time is over. */
-  async #readUntil(head: number | string, waitMs: number, read: () => Promise<Found>): Promise<Found> {
-    const { clock, closed } = this.#parts;
-    let isOver = false;
-    let end: () => void = () => undefined;
-    const over = new Promise<void>((resolve) => (end = resolve));
-    const timer = clock.setTimer(() => {
-      isOver = true;
-      end();
-    }, waitMs);
-    try {
-      for (;;) {
-        await Promise.race([this.#upkeep.catchUp(), over]);
-        const found = await read();
-        const { meta } = found;
-        if (this.#upkeep.seen(meta) !== undefined || meta?.complete !== true || covers(meta, head)) return found;
-        if (isOver || closed.aborted || this.#upkeep.parked !== undefined) return found;
-      }
-    } finally {
-      clock.clearTimer(timer);
-    }
-  }
-
-  /** Reads from the store; once more through another connection when this one has died. */
-  async #reading<Value>(read: (store: IndexStore) => Promise<Value>): Promise<Value> {
-    const connection = this.#connection;
-    const once = async (): Promise<Value> => {
-      const opening = connection.store();
-      try {
-        return await connection.within(opening.then((store) => read(store)));
-      } catch (error) {
-        // Not one that someone else has opened since.
-        connection.drop(opening);
-        throw error;
-      }
-    };
-    try {
-      return await once();
-    } catch (error) {
-      if (error instanceof ClientClosedError) throw error;
-    }
-    try {
-      return await once();
-    } catch (error) {
-      throw error instanceof ClientClosedError ? error : localStoreError(error);
-    }
   }
 
   #changed(): void {

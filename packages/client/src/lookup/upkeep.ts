@@ -8,15 +8,12 @@ import type { AnnouncedState } from './announced-state.js';
 import type { Connection } from './connection.js';
 import { noChanges, type Meta } from './index-store.js';
 import { isTransient, reasonOf, runPass, WrongKeysError } from './pass.js';
+import { PassLock } from './pass-lock.js';
 
 /** Retries in a row without progress before the index parks (B1). */
 const mostRetries = 10;
 const shortestRetryMs = 50;
 const longestRetryMs = 1000;
-/** A tab that holds the lock and is not heard for so long is frozen, or dead: no write rests on the lock. */
-const patienceMs = 5000;
-/** For a lock that such a tab has held the last time: less than a query waits. */
-const shortPatienceMs = 100;
 
 export interface UpkeepParts {
   readonly definition: IndexDefinition;
@@ -46,16 +43,15 @@ export interface Parked {
 /** Brings an index up to date, pass by pass; retries what may pass, and parks what does not (B1, B2). */
 export class Upkeep {
   readonly #parts: UpkeepParts;
+  readonly #lock: PassLock;
   #running: Promise<void> | undefined;
   #parked: Parked | undefined;
   #meta: Meta | undefined;
   #live: number | undefined;
-  #heardAt = 0;
-  /** Whoever holds the lock did not let go of it in time: until it is free again it is not waited for anew. */
-  #lockIsStuck = false;
 
   constructor(parts: UpkeepParts) {
     this.#parts = parts;
+    this.#lock = new PassLock(parts);
   }
 
   /** Why it has stopped, as far as this tab knows. */
@@ -78,7 +74,7 @@ export class Upkeep {
 
   /** Another tab says so. */
   heard(state: IndexState): void {
-    this.#heardAt = this.#parts.clock.monotonic();
+    this.#lock.heard();
     if (this.#running !== undefined) return;
     if (state.state !== 'parked') this.#parked = undefined;
     else this.#parked ??= { reason: state.reason, id: state.id, error: undefined, isStored: true };
@@ -134,7 +130,7 @@ export class Upkeep {
     // One that is parked in the store is looked at again: another tab may have resumed it, and the news got lost (R15).
     while (!closed.aborted && !this.#isStoppedHere) {
       try {
-        await this.#locked(() =>
+        await this.#lock.held(() =>
           this.#pass(force, anew, () => {
             anew = false;
             failures = 0;
@@ -233,43 +229,6 @@ export class Upkeep {
     this.#parked = parked;
     this.#meta = meta;
     this.#parts.state.set(parkedState(parked, meta));
-  }
-
-  /** Two tabs that write at once do no harm, but read everything twice. */
-  async #locked(work: () => Promise<void>): Promise<void> {
-    const { locks, lock, clock, closed } = this.#parts;
-    const impatient = new AbortController();
-    let begun = false;
-    const waitingSince = clock.monotonic();
-    const patience = this.#lockIsStuck ? shortPatienceMs : patienceMs;
-    const look = (): void => {
-      const quiet = clock.monotonic() - Math.max(waitingSince, this.#heardAt);
-      if (quiet >= patience) impatient.abort();
-      else timer = clock.setTimer(look, patience - quiet);
-    };
-    let timer = clock.setTimer(look, patience);
-    const giveUp = (): void => {
-      impatient.abort();
-    };
-    closed.addEventListener('abort', giveUp);
-    const held = async (): Promise<void> => {
-      begun = true;
-      clock.clearTimer(timer);
-      await work();
-    };
-    try {
-      await locks.request(lock, impatient.signal, () => {
-        this.#lockIsStuck = false;
-        return held();
-      });
-    } catch (error) {
-      if (begun || closed.aborted) throw error;
-      this.#lockIsStuck = true;
-      await held();
-    } finally {
-      clock.clearTimer(timer);
-      closed.removeEventListener('abort', giveUp);
-    }
   }
 
   #rest(failures: number): Promise<void> {
