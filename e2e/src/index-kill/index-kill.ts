@@ -24,13 +24,29 @@ export interface IndexKillReport {
   readonly wrong: readonly string[];
 }
 
-/** A browser is killed while it builds an index, and starts again until the index is ready; then all rows are compared. */
+/** Runs that prove nothing, because the browser has lost its databases, before it is given up. */
+const mostLosses = 3;
+
+/** The browser has lost the databases of the page: nothing is proved then. */
+class LostDatabasesError extends Error {
+  override readonly name = 'LostDatabasesError';
+}
+
+/**
+ * A browser is killed while it builds an index, and starts again until the index is ready; then all rows are compared. A
+ * Chromium that is killed sometimes throws all databases of a page away when it starts again: then it begins on a new profile.
+ */
 export async function indexKill(options: IndexKillOptions): Promise<IndexKillReport> {
-  const lives = await Lives.prepare<Config, Told>('afield-index', 'index-kill/page.ts');
-  try {
-    return await new IndexKill(options, lives).run();
-  } finally {
-    await lives.close();
+  for (let losses = 0; ; losses += 1) {
+    const lives = await Lives.prepare<Config, Told>('afield-index', 'index-kill/page.ts');
+    try {
+      return await new IndexKill(options, lives).run();
+    } catch (error) {
+      if (!(error instanceof LostDatabasesError) || losses === mostLosses) throw error;
+      options.say(`${error.message} It begins again.`);
+    } finally {
+      await lives.close();
+    }
   }
 }
 
@@ -42,12 +58,16 @@ class IndexKill {
   readonly #random: () => number;
   /** Where the changes of the documents ended in the life before. */
   #sequence = 0;
+  #lose: (error: Error) => void = () => undefined;
+  /** Rejects when the browser has lost its databases. */
+  readonly #lost = new Promise<never>((_resolve, reject) => (this.#lose = reject));
 
   constructor(
     private readonly options: IndexKillOptions,
     private readonly pages: Lives<Config, Told>,
   ) {
     this.#random = seededRandom(options.seed);
+    this.#lost.catch(() => undefined); // said by who waits
     pages.host.listen((told) => {
       this.#hear(told);
     });
@@ -72,7 +92,7 @@ class IndexKill {
     this.#lives.push([]);
     const isThere = this.pages.says((told) => 'done' in told || ('read' in told && this.#reached() > moment));
     const browser = await this.#begin('build');
-    await within(longestMs, isThere, () => `row ${String(moment)} to be read: ${this.#sofar()}`);
+    await this.#waitFor(isThere, `row ${String(moment)} to be read`);
     await wait(this.#random() * latestKillMs);
     await browser.kill();
     this.options.say(`killed: ${this.#sofar()}`);
@@ -82,7 +102,7 @@ class IndexKill {
   async #whole(task: Config['task']): Promise<Browser> {
     const done = this.pages.says((told) => 'done' in told);
     const browser = await this.#begin(task);
-    await within(longestMs, done, () => `"${task}" to be done: ${this.#sofar()}`);
+    await this.#waitFor(done, `"${task}" to be done`);
     return browser;
   }
 
@@ -91,9 +111,15 @@ class IndexKill {
     return this.pages.begin({ task, documents, mistake }, (told) => 'alive' in told);
   }
 
+  async #waitFor(promise: Promise<unknown>, what: string): Promise<void> {
+    await within(longestMs, Promise.race([promise, this.#lost]), () => `${what}: ${this.#sofar()}`);
+  }
+
   #hear(told: Told): void {
     if ('alive' in told) {
-      if (told.sequence < this.#sequence) this.#wrong.push('the browser has lost the databases of the page');
+      if (told.sequence < this.#sequence) {
+        this.#lose(new LostDatabasesError('The browser has lost the databases of the page.'));
+      }
       this.#sequence = told.sequence;
     } else if ('read' in told) {
       (told.by === killedName ? this.#lives.at(-1) : this.#undisturbed)?.push(...told.read);
