@@ -6,10 +6,10 @@ import { lineageOperations } from './lineage-operations.js';
 import { contactId, optionalFlag, partsOf } from './plan-parts.js';
 import { isReport, subjectChange, subjectsOf } from './report.js';
 import { noChange, RightLineages } from './right-lineages.js';
-import { liveDocs, pagesOf, SeenContacts, type SeenContact } from './seen-contacts.js';
+import { liveDocs, SeenContacts, type SeenContact } from './seen-contacts.js';
 import { setContact } from './set-contact.js';
 import { setParent } from './set-parent.js';
-import { idsOf, readSubtree, type Reads } from './subtree.js';
+import { idsOfEach, readSubtree, type Reads } from './subtree.js';
 import { userDeletions } from './users.js';
 
 /**
@@ -107,10 +107,7 @@ async function reportUpdates(
   seen: SeenContacts,
   reads: Reads,
 ): Promise<readonly OperationInput[]> {
-  const found = new Set<string>();
-  for (const page of pagesOf([...others.keys()])) {
-    for (const id of await idsOf(page.map(reportAbout), reads)) found.add(id);
-  }
+  const found = await idsOfEach([...others.keys()], reportAbout, reads);
   const operations: OperationInput[] = [];
   for await (const docs of liveDocs(reads.db, found)) {
     await seen.learn(docs.flatMap(subjectsOf));

@@ -19,12 +19,9 @@ export async function readSubtree(
   const ids = new Set(roots);
   for (const id of await idsOf(roots.map(below), reads)) ids.add(id);
   for (let open = [...ids]; open.length > 0;) {
-    const found = new Set<string>();
-    for (const page of pagesOf(open)) {
-      for (const id of await idsOf(page.map(childOf), reads)) if (!ids.has(id)) found.add(id);
-    }
-    for (const id of found) ids.add(id);
-    open = [...found];
+    const children = await idsOfEach(open, childOf, reads);
+    open = [...children].filter((id) => !ids.has(id));
+    for (const id of open) ids.add(id);
   }
   await seen.learn(ids);
   return [...ids];
@@ -35,4 +32,15 @@ export async function idsOf(keys: readonly IndexKey[], reads: Reads): Promise<Re
   if (keys.length === 0) return new Set();
   const { rows } = await reads.index(contactsIndex.name).query({ keys });
   return new Set(rows.map(({ id }) => id));
+}
+
+/** The documents that have the key of one of these, each once: asked page by page, however many there are. */
+export async function idsOfEach(
+  names: readonly string[],
+  keyOf: (name: string) => IndexKey,
+  reads: Reads,
+): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const page of pagesOf(names)) for (const id of await idsOf(page.map(keyOf), reads)) found.add(id);
+  return found;
 }

@@ -1,18 +1,15 @@
 import type { Doc, OperationInput } from '@afield/client';
 import { facilitiesOf, userOf, userPrefix } from './contacts-index.js';
 import { ownField } from './lineage.js';
-import { liveDocs, pagesOf } from './seen-contacts.js';
-import { idsOf, type Reads } from './subtree.js';
+import { liveDocs } from './seen-contacts.js';
+import { idsOfEach, type Reads } from './subtree.js';
 
 /**
  * `delete-user` for all users who are one of these contacts, or whose places are all among them: whoever has another place
  * stays. A user whose settings are inactive is gone already.
  */
 export async function userDeletions(contacts: ReadonlySet<string>, reads: Reads): Promise<readonly OperationInput[]> {
-  const found = new Set<string>();
-  for (const page of pagesOf([...contacts])) {
-    for (const id of await idsOf(page.map(userOf), reads)) found.add(id);
-  }
+  const found = await idsOfEach([...contacts], userOf, reads);
   const operations: OperationInput[] = [];
   for await (const docs of liveDocs(reads.db, found)) {
     for (const settings of docs) {

@@ -25,10 +25,6 @@ export class Indexes {
     return index;
   }
 
-  has(name: string): boolean {
-    return this.#byName.has(name);
-  }
-
   /** Whether all of these can be asked now, as far as this tab knows. */
   areReady(names: readonly string[]): boolean {
     return names.every((name) => this.#byName.get(name)?.isReady === true);

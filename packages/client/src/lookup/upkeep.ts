@@ -1,8 +1,7 @@
-import type { Locks } from '../model/environment.js';
+import type { Clock, Locks } from '../model/environment.js';
 import type { IndexDefinition, IndexState } from '../model/lookup.js';
 import type { Scheduler } from '../retry/scheduler.js';
 import { beginWait } from '../retry/wait.js';
-import type { Clock } from '../model/environment.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import type { AnnouncedState } from './announced-state.js';
 import type { Connection } from './connection.js';
