@@ -1,6 +1,7 @@
 /* The page that is killed while it builds an index. It says what the index reads before the index gets it. */
 import { createClient, defineIndex, type Client } from '@afield/client';
 import { PouchDB } from '@afield/client/pouchdb';
+import { tellProblems } from '../real-browser/tell-problems.js';
 import { isDeleted, person, places, rowText, type Person } from './documents.js';
 import { killedName, undisturbedName, type Config, type Told } from './messages.js';
 
@@ -9,12 +10,7 @@ const config = (await (await fetch('/config')).json()) as Config;
 async function tell(told: Told): Promise<void> {
   await fetch('/told', { method: 'POST', body: JSON.stringify(told) });
 }
-for (const event of ['error', 'unhandledrejection'] as const) {
-  addEventListener(event, (problem) => {
-    const cause: unknown = 'reason' in problem ? problem.reason : (problem as ErrorEvent).error;
-    void tell({ problem: cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause) });
-  });
-}
+tellProblems((problem) => void tell({ problem }));
 
 type Pouch = InstanceType<typeof PouchDB>;
 interface Page {

@@ -3,6 +3,7 @@ import { couchdbPublisher, createClient, type BulkOperationStatus, type ClientSt
 import { PouchDB } from '@afield/client/pouchdb';
 import { setParent } from '@afield/contacts';
 import { firstValueFrom } from 'rxjs';
+import { tellProblems } from '../real-browser/tell-problems.js';
 import { bulkKey, documentsOf, wanted, type Config, type Told } from './work.js';
 
 const config = (await (await fetch('/config')).json()) as Config;
@@ -10,12 +11,7 @@ const config = (await (await fetch('/config')).json()) as Config;
 async function tell(told: Told): Promise<void> {
   await fetch('/told', { method: 'POST', body: JSON.stringify(told) });
 }
-for (const event of ['error', 'unhandledrejection'] as const) {
-  addEventListener(event, (problem) => {
-    const cause: unknown = 'reason' in problem ? problem.reason : (problem as ErrorEvent).error;
-    void tell({ problem: cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause) });
-  });
-}
+tellProblems((problem) => void tell({ problem }));
 
 const client = createClient({
   name: 'killed',

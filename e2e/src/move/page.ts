@@ -10,6 +10,7 @@ import {
 } from '@afield/client';
 import { PouchDB } from '@afield/client/pouchdb';
 import { contactsIndex, moveContact, setContact, setParent } from '@afield/contacts';
+import { tellProblems } from '../real-browser/tell-problems.js';
 import { moveRequest, type Config, type LongTask, type Shown, type Stage, type Told } from './messages.js';
 
 let config = (await (await fetch('/config')).json()) as Config;
@@ -18,12 +19,7 @@ async function tell(told: Told): Promise<void> {
   config = (await (await fetch('/told', { method: 'POST', body: JSON.stringify(told) })).json()) as Config;
   for (const changed of listeners) changed();
 }
-for (const event of ['error', 'unhandledrejection'] as const) {
-  addEventListener(event, (problem) => {
-    const cause: unknown = 'reason' in problem ? problem.reason : (problem as ErrorEvent).error;
-    void tell({ problem: cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause) });
-  });
-}
+tellProblems((problem) => void tell({ problem }));
 
 /** What this browser says of the network: as it is told. */
 let isOnline = config.online;
