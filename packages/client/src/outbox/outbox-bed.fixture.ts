@@ -39,6 +39,7 @@ export class OutboxBed {
         this.reads.push(docs.map(({ _id }) => _id));
         return docs;
       },
+      names: (from: string, to: string, limit: number) => db.names(from, to, limit),
       write: (docs: Parameters<LocalDatabase['write']>[0]) => db.write(docs),
     });
     return new Tab(new Queue(watched), this.clock, this.#closing.signal);

@@ -1,18 +1,8 @@
+import { DocumentHashes } from '../queue/document-hashes.js';
 import { eventNameOf, keyOf } from '../queue/keys.js';
 import type { Queue } from '../queue/queue.js';
-import {
-  hasEvent,
-  isOutcome,
-  isUnplanned,
-  payloadSize,
-  sequenceOf,
-  type Header,
-  type RowState,
-} from '../queue/stored.js';
+import { hasEvent, isOutcome, isUnplanned, sequenceOf, type Header, type RowState } from '../queue/stored.js';
 import { hashOf } from '../queue/subjects.js';
-
-/** Hashes of operations that are kept in memory for bulk operations in which something was found: 4 bytes each. */
-const mostKept = 1_000_000;
 
 /** A mutation whose previous one is asked for. */
 export interface Mutation {
@@ -29,14 +19,11 @@ export interface Mutation {
  */
 export class Trail {
   readonly #queue: Queue;
-  /** Sorted hashes of a bulk operation's documents, by its id; null: they are not known. */
-  readonly #subjects = new Map<string, Uint32Array | null>();
-  /** The hash of each operation's document, in their order. */
-  readonly #inOrder = new Map<string, Uint32Array>();
-  #kept = 0;
+  readonly #hashes: DocumentHashes;
 
   constructor(queue: Queue) {
     this.#queue = queue;
+    this.#hashes = new DocumentHashes(queue);
   }
 
   /** The rows of a batch that have their outcome now, with what their events say of the one before. */
@@ -98,18 +85,15 @@ export class Trail {
     own: number,
   ): Promise<ReadonlyMap<number, string>> {
     const names = new Map<number, string>();
-    const subjects = await this.#subjectsOf(header);
-    const hashes = [...open.keys()].filter((hash) => subjects === null || has(subjects, hash));
-    if (hashes.length === 0) return names;
+    const wanted = new Set(await this.#hashes.among(header, new Set(open.keys())));
+    if (wanted.size === 0) return names;
     const sequence = sequenceOf(header._id);
-    const wanted = new Set(hashes);
     const candidates: { at: number; mutation: Mutation }[] = [];
-    (await this.#hashesOf(header)).forEach((hash, at) => {
-      if (!wanted.has(hash)) return;
+    for (const { at, hash } of await this.#hashes.placesOf(header, wanted)) {
       for (const mutation of open.get(hash) ?? []) {
         if (sequence !== own || at < mutation.index) candidates.push({ at, mutation });
       }
-    });
+    }
     if (candidates.length === 0) return names;
     const places = candidates.map(({ at }) => at);
     const operations = await this.#queue.operationsAt(header, places);
@@ -122,47 +106,6 @@ export class Trail {
       names.set(mutation.index, eventNameOf(keyOf(header, operation, at)));
     }
     return names;
-  }
-
-  async #subjectsOf(header: Header): Promise<Uint32Array | null> {
-    const { subjects, id, plan } = header;
-    // The subjects of a plan are those of its operations only when it is planned.
-    const name = plan === undefined ? id : `${id} ${header.payload}`;
-    const known = this.#subjects.get(name);
-    if (known !== undefined) return known;
-    const hashes =
-      subjects === null
-        ? null
-        : Array.isArray(subjects)
-          ? Uint32Array.from(subjects)
-          : await this.#queue.digest(subjects);
-    const sorted = hashes?.slice().sort() ?? null;
-    this.#subjects.set(name, sorted);
-    return sorted;
-  }
-
-  async #hashesOf(header: Header): Promise<Uint32Array> {
-    const known = this.#inOrder.get(header.payload);
-    if (known !== undefined) return known;
-    const hashes = new Uint32Array(header.total);
-    for (let from = 0; from < header.total; from += payloadSize) {
-      const operations = await this.#queue.operations(header, from, payloadSize);
-      operations.forEach(({ i }, place) => {
-        if (typeof i === 'string') hashes[from + place] = hashOf(i);
-      });
-    }
-    this.#makeRoom(hashes.length);
-    this.#inOrder.set(header.payload, hashes);
-    return hashes;
-  }
-
-  #makeRoom(length: number): void {
-    for (const [payload, hashes] of this.#inOrder) {
-      if (this.#kept + length <= mostKept) break;
-      this.#inOrder.delete(payload);
-      this.#kept -= hashes.length;
-    }
-    this.#kept += length;
   }
 }
 
@@ -179,15 +122,4 @@ function byHash(mutations: readonly Mutation[]): Map<number, Mutation[]> {
 function mayRepeat({ subjects, total }: Header): boolean {
   if (subjects === null) return true;
   return (Array.isArray(subjects) ? subjects.length : subjects.count) < total;
-}
-
-/** Whether a sorted list holds a hash. */
-function has(sorted: Uint32Array, hash: number): boolean {
-  let low = 0;
-  for (let high = sorted.length; low < high;) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] ?? 0) < hash) low = middle + 1;
-    else high = middle;
-  }
-  return sorted[low] === hash;
 }
