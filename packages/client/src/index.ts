@@ -45,6 +45,7 @@ export type {
   AuthOptions,
   Client,
   ClientOptions,
+  ReplicationMode,
   Credentials,
   DryRun,
   DuplicateOperation,

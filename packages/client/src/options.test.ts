@@ -82,6 +82,18 @@ describe('what an app hands in', () => {
     expect(opening({ plans: [{ ...plan, indexes: ['by-type'] }], ...given })).not.toThrow();
   });
 
+  it.each([
+    [
+      { replication: 'auto', server: 'http://couch.test/records' },
+      '`replication` must be "managed", "external" or "off"',
+    ],
+    [{ replication: 'external' }, "`replication: 'external'` needs a `server`"],
+    [{ replication: 'managed' }, "`replication: 'managed'` needs a `server`"],
+  ])('S9 a replication that cannot be meant is refused, and it is said why: %#', (given, words) => {
+    expect(opening(given)).toThrow(`createClient: ${words}`);
+    expect(opening({ ...given, replication: 'off' })).not.toThrow();
+  });
+
   it('S9 an address that names no database is refused', () => {
     expect(opening({ server: 'http://127.0.0.1:5984/' })).toThrow('names no database');
     expect(opening({ server: 'http://127.0.0.1:5984/records', results: 'http://127.0.0.1:5984' })).toThrow('`results`');

@@ -3,7 +3,7 @@ import { deleteAction } from './actions/delete.js';
 import { updateAction } from './actions/update.js';
 import { wrongInIndexes } from './lookup/check-definition.js';
 import { wrongInAddress } from './model/address.js';
-import type { ClientOptions } from './model/client.js';
+import type { ClientOptions, ReplicationMode } from './model/client.js';
 import type { Environment } from './model/environment.js';
 import { AfieldError } from './model/errors.js';
 import type { AnyAction, BatchAction, DocumentAction } from './model/handler.js';
@@ -75,12 +75,19 @@ export function checkOptions(options: ClientOptions): ClientOptions {
     throw wrong('`appVersion` must be a text that is not empty');
   }
   if (options.typeOf !== undefined && typeof options.typeOf !== 'function') throw wrong('`typeOf` must be a function');
+  checkReplication(options);
   const inIndexes = wrongInIndexes(options.indexes);
   if (inIndexes !== undefined) throw wrong(inIndexes);
   checkPublishers(options.publishers);
   checkAddress('server', options.server);
   checkAddress('results', options.results);
   return options;
+}
+
+/** How the app's documents are replicated, whichever way the app has said it. Without a server they are not. */
+export function replicationMode({ server, replication = 'managed' }: ClientOptions): ReplicationMode {
+  if (server === undefined || replication === false) return 'off';
+  return replication === true ? 'managed' : replication;
 }
 
 /** The actions by their names, the built-in ones among them. */
@@ -219,6 +226,15 @@ function checkAction(action: AnyAction): void {
     if (!['function', 'undefined'].includes(typeof given[part])) {
       throw wrong(`\`${part}\` of the action "${name}" must be a function`);
     }
+  }
+}
+
+function checkReplication({ server, replication }: ClientOptions): void {
+  if (!['managed', 'external', 'off', true, false, undefined].includes(replication)) {
+    throw wrong('`replication` must be "managed", "external" or "off"');
+  }
+  if (server === undefined && (replication === 'managed' || replication === 'external')) {
+    throw wrong(`\`replication: '${replication}'\` needs a \`server\``);
   }
 }
 

@@ -26,7 +26,7 @@ import { Queue } from './queue/queue.js';
 import { Refused } from './queue/refused.js';
 import { Reports } from './queue/reports.js';
 import { Retries } from './queue/retries.js';
-import { Replication } from './replication.js';
+import { replicationOf } from './replications.js';
 import { RetryPolicy } from './retry/policy.js';
 import { rampOfR2 } from './retry/ramp.js';
 import { Scheduler } from './retry/scheduler.js';
@@ -171,23 +171,18 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   });
 
   const transfer: TransferParts = { queue, scheduler, policy, clock, gate, closed, changed, warn };
-  const replication =
-    options.server === undefined || options.replication === false
-      ? undefined
-      : new Replication({
-          ...transfer,
-          local: documentStore,
-          url: options.server,
-          requests,
-          PouchDB: options.PouchDB,
-          refusals: new Refusals({ queue, failures, reports, clock, changed: calls.refusalsChanged }),
-          pullEveryMs: (options.pullEveryS ?? 60) * 1000,
-          pushed: calls.pushed,
-          pushRests: calls.pushRests,
-          pulled: () => {
-            indexes.poke();
-          },
-        });
+  const replication = replicationOf(options, {
+    ...transfer,
+    local: documentStore,
+    requests,
+    failures,
+    refusals: new Refusals({ queue, failures, reports, clock, changed: calls.refusalsChanged }),
+    pushed: calls.pushed,
+    pushRests: calls.pushRests,
+    pulled: () => {
+      indexes.poke();
+    },
+  });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
   const conflicts = new ConflictDecisions({ queue, failures, retries });
   quarantineControl.taking('create', (entry) => conflicts.take(entry));

@@ -23,6 +23,12 @@ export interface AuthOptions {
   credentials(why: 'first' | 'refused'): Promise<Credentials>;
 }
 
+/**
+ * `managed` (or `true`): the client pushes and pulls. `external`: the app does, with a replication of its own; the client asks
+ * the server which revisions it has. `off` (or `false`): nobody asks, and what is written locally counts as done.
+ */
+export type ReplicationMode = 'managed' | 'external' | 'off';
+
 export interface ClientOptions {
   /** Names the local stores: one name per user and server. The queue lives in the database `<name>-afield-queue`. */
   readonly name: string;
@@ -40,8 +46,8 @@ export interface ClientOptions {
   /** Address of the database that takes results and failures. Without it they stay on the device. */
   readonly results?: string;
   readonly auth?: AuthOptions;
-  /** Whether documents are pushed and pulled by the client. Default: true when `server` is given. */
-  readonly replication?: boolean;
+  /** Who brings documents to the server and back, for the target `local`. Default: `managed` when `server` is given. */
+  readonly replication?: ReplicationMode | boolean;
   /** Seconds between two pulls while nothing else asks for one. Default: 60. */
   readonly pullEveryS?: number;
   /** Documents in a batch: 1 to 100. Default: 100. */

@@ -1,0 +1,63 @@
+import type { ServerDatabase } from './http/server-database.js';
+import type { ClientStatus } from './model/states.js';
+import type { Failures } from './queue/failures.js';
+import type { Replicating } from './replicating.js';
+import { noTransfer } from './status.js';
+import type { LocalDatabase } from './store/local-database.js';
+import { confirmErrand, withAgain, type ConfirmData, type ConfirmStep } from './sync/confirm.js';
+import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
+import type { Refusals } from './sync/refusals.js';
+
+/** The app replicates itself: nothing is pushed or pulled here, only asked whether the server has it. */
+export class ExternalReplication implements Replicating {
+  readonly #confirm: Outgoing<ConfirmData, ConfirmStep>;
+  readonly #local: LocalDatabase;
+
+  constructor(parts: OutgoingParts & { server: ServerDatabase; refusals: Refusals; failures: Failures }) {
+    this.#local = parts.local;
+    this.#confirm = new Outgoing(confirmErrand(parts), parts);
+  }
+
+  resume(): Promise<void> {
+    return this.#confirm.resume();
+  }
+
+  poke(): void {
+    this.#confirm.poke();
+  }
+
+  pushNow(): void {
+    this.#confirm.poke();
+  }
+
+  /** The app pulls. */
+  pullNow(): void {
+    this.poke();
+  }
+
+  isPushed(): boolean {
+    return this.#confirm.isPushed();
+  }
+
+  pushStep(): Promise<boolean> {
+    return this.#confirm.pushStep();
+  }
+
+  /** By ourselves: the app's replication has passed them, and does not come back. */
+  async sendAgain(ids: readonly string[]): Promise<void> {
+    const again = await presentRevisions(this.#local, ids);
+    if (again.length > 0) await this.#confirm.amend((data) => withAgain(data, again));
+  }
+
+  isConfirmed(): Promise<boolean> {
+    return this.#confirm.isOver();
+  }
+
+  status(): Pick<ClientStatus, 'push' | 'pull'> {
+    return { push: this.#confirm.status(), pull: noTransfer };
+  }
+
+  close(): Promise<void> {
+    return this.#confirm.close();
+  }
+}

@@ -1,0 +1,27 @@
+import type { ClientStatus } from './model/states.js';
+
+/**
+ * How local documents and the server's come together, whoever does it: the SDK (`replication.ts`), or the app itself
+ * (`external-replication.ts`). Whoever asks whether the server has something asks here.
+ */
+export interface Replicating {
+  /** Takes up what the last run left. Only in the tab that leads. */
+  resume(): Promise<void>;
+  /** There may be something to do. */
+  poke(): void;
+  /** Local documents were written. */
+  pushNow(): void;
+  /** The server may have news. */
+  pullNow(): void;
+  /** Whether the server has all that it can have now, but for single documents that stayed behind. */
+  isPushed(): boolean;
+  /** Resolves when the step that is under way is taken, or it rests. False: it waits, and there is more to come. */
+  pushStep(): Promise<boolean>;
+  /** Sends documents once more that the server has refused, as they are. Durable when it resolves. */
+  sendAgain(ids: readonly string[]): Promise<void>;
+  /** Whether the server has, or has refused for good, every revision that is stored here now, by what is known. */
+  isConfirmed(): Promise<boolean>;
+  status(): Pick<ClientStatus, 'push' | 'pull'>;
+  /** Resolves when nothing runs any more. */
+  close(): Promise<void>;
+}

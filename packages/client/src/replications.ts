@@ -1,0 +1,33 @@
+import { ExternalReplication } from './external-replication.js';
+import type { Requests } from './http/requests.js';
+import { ServerDatabase } from './http/server-database.js';
+import type { ClientOptions } from './model/client.js';
+import { replicationMode } from './options.js';
+import type { Failures } from './queue/failures.js';
+import type { Replicating } from './replicating.js';
+import { Replication } from './replication.js';
+import type { OutgoingParts } from './sync/outgoing.js';
+import type { Refusals } from './sync/refusals.js';
+
+/** The replication that the app has asked for; undefined when there is none. */
+export function replicationOf(
+  options: ClientOptions,
+  parts: OutgoingParts & {
+    requests: Requests;
+    failures: Failures;
+    refusals: Refusals;
+    /** A pull has come to its end: documents may have come, also with one that failed. */
+    pulled: () => void;
+  },
+): Replicating | undefined {
+  const { server: url, PouchDB } = options;
+  if (url === undefined) return undefined;
+  switch (replicationMode(options)) {
+    case 'off':
+      return undefined;
+    case 'external':
+      return new ExternalReplication({ ...parts, server: new ServerDatabase(url, parts.requests) });
+    case 'managed':
+      return new Replication({ ...parts, url, PouchDB, pullEveryMs: (options.pullEveryS ?? 60) * 1000 });
+  }
+}

@@ -1,0 +1,114 @@
+import { z } from 'zod/mini';
+import type { ServerDatabase } from '../http/server-database.js';
+import { RetryableError } from '../model/errors.js';
+import type { Failures } from '../queue/failures.js';
+import type { LocalChange, LocalDatabase } from '../store/local-database.js';
+import { pushErrand } from './push.js';
+import type { Refusals } from './refusals.js';
+import type { Errand } from './transfer.js';
+
+/** Changes in one step. One question for all of them, cut into requests of a bounded size. */
+const pageSize = 500;
+
+const changes = z.array(z.object({ id: z.string(), revs: z.array(z.string()) }));
+const confirmData = z.object({
+  /** Local changes up to here were asked about: the server has them, or they are in `behind`. */
+  since: z.union([z.number(), z.string()]),
+  /** Documents that the server did not have when it was asked. */
+  behind: changes,
+  /** Documents that the server has refused, and that a person wants sent once more. */
+  again: changes,
+});
+export type ConfirmData = z.infer<typeof confirmData>;
+
+export interface ConfirmStep {
+  readonly kind: 'new' | 'behind' | 'again';
+  readonly changes: readonly LocalChange[];
+  readonly last: number | string;
+}
+
+/**
+ * Asks the server which local revisions it has, for apps that bring them there themselves. Sends nothing but what a person
+ * wants sent again: the app's own replication has passed it. What is not there yet is asked for again on the ramp; what
+ * is known as refused is not waited for.
+ */
+export function confirmErrand(parts: {
+  local: LocalDatabase;
+  server: ServerDatabase;
+  refusals: Refusals;
+  failures: Failures;
+}): Errand<ConfirmData, ConfirmStep> {
+  const { local, server, refusals, failures } = parts;
+  const push = pushErrand({ local, server, refusals });
+  return {
+    name: 'confirm',
+    initial: { since: 0, behind: [], again: [] },
+    parse: (json) => {
+      const parsed = confirmData.safeParse(json);
+      return parsed.success ? parsed.data : undefined;
+    },
+    next: async (data) => {
+      if (data.again.length > 0) return { kind: 'again', changes: data.again, last: data.since };
+      let { since } = data;
+      for (;;) {
+        const page = await local.changesAfter(since, pageSize);
+        const changes = page.changes.filter(({ id }) => !id.startsWith('_design/'));
+        if (changes.length > 0) return { kind: 'new', changes, last: page.last };
+        if (page.changes.length === 0) break;
+        since = page.last;
+      }
+      return data.behind.length > 0 ? { kind: 'behind', changes: data.behind, last: since } : undefined;
+    },
+    carry: async ({ kind, changes, last }, data) => {
+      if (kind === 'again') {
+        const sent = await push.carry({ changes, last: data.since, isRetry: true }, { since: data.since, behind: [] });
+        const behind = withoutIds(data.behind, changes);
+        return {
+          data: { ...data, behind: [...behind, ...sent.data.behind], again: [] },
+          transferred: sent.transferred,
+        };
+      }
+      const missing = await server.missing(new Map(changes.map(({ id, revs }) => [id, revs])));
+      const there = changes.filter(({ id }) => !missing.has(id));
+      await failures.load();
+      await refusals.delivered(await historiesOf(local, failures, there));
+      const behind = [...missing].flatMap(([id, revs]) => {
+        const known = new Set(failures.refusedOf(id).map(({ refused }) => refused));
+        const open = revs.filter((rev) => !known.has(rev));
+        return open.length === 0 ? [] : [{ id, revs: open }];
+      });
+      return {
+        data: { ...data, since: last, behind: [...withoutIds(data.behind, changes), ...behind] },
+        transferred: there.length,
+        behind: behind.length > 0,
+        ...(kind === 'behind' && behind.length > 0 ? { error: notThere() } : {}),
+      };
+    },
+  };
+}
+
+/** What is remembered when these are to be sent once more, as they are. */
+export function withAgain(data: ConfirmData, again: readonly LocalChange[]): ConfirmData {
+  const added = again.map(({ id, revs }) => ({ id, revs: [...revs] }));
+  return { ...data, again: [...withoutIds(data.again, again), ...added] };
+}
+
+/** A later revision that the server has proves an earlier refused one: their whole histories count. */
+async function historiesOf(
+  local: LocalDatabase,
+  failures: Failures,
+  there: readonly LocalChange[],
+): Promise<readonly LocalChange[]> {
+  const refused = there.filter(({ id }) => failures.refusedOf(id).length > 0);
+  const reads = await local.readRevisions(refused.flatMap(({ id, revs }) => revs.map((rev) => ({ id, rev }))));
+  return reads.map(({ id, ancestors }) => ({ id, revs: ancestors }));
+}
+
+function withoutIds(from: ConfirmData['behind'], changes: readonly LocalChange[]): ConfirmData['behind'] {
+  const ids = new Set(changes.map(({ id }) => id));
+  return from.filter(({ id }) => !ids.has(id));
+}
+
+function notThere(): RetryableError {
+  return new RetryableError('The server does not have some documents yet.', { class: 'server', code: 'not-there-yet' });
+}

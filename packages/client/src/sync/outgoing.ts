@@ -1,0 +1,120 @@
+import type { TransferStatus } from '../model/states.js';
+import type { LocalChange, LocalDatabase } from '../store/local-database.js';
+import { Transfer, type Errand, type TransferParts } from './transfer.js';
+
+/** Whom the way of local revisions to the server concerns. */
+export interface OutgoingParts extends TransferParts {
+  readonly local: LocalDatabase;
+  /** A step was taken without a failure: the server may have more now. */
+  readonly pushed: () => void;
+  /** Nothing is left that could be brought now. */
+  readonly pushRests: () => void;
+}
+
+/**
+ * Follows local revisions until the server has them, whoever brings them: an errand of ours that does, or one that only
+ * asks. Says who else waits for them.
+ */
+export class Outgoing<Data, Step> {
+  readonly #transfer: Transfer<Data, Step>;
+  readonly #local: LocalDatabase;
+  #listening: { cancel(): void } | undefined;
+  /** What is waited for are single documents that stayed behind: all others are there. */
+  #hasBroughtTheRest = false;
+  /** Who waits for the next step. */
+  readonly #awaited: (() => void)[] = [];
+
+  constructor(errand: Errand<Data, Step>, parts: OutgoingParts) {
+    this.#local = parts.local;
+    this.#transfer = new Transfer(
+      {
+        ...errand,
+        next: async (data) => {
+          const step = await errand.next(data);
+          if (step === undefined) parts.pushRests();
+          return step;
+        },
+        carry: async (step, data) => {
+          this.#hasBroughtTheRest = false;
+          const carried = await errand.carry(step, data);
+          // A step that failed is taken again; then there is more to be told.
+          if (carried.error === undefined) {
+            this.#stepTaken();
+            parts.pushed();
+          } else {
+            this.#hasBroughtTheRest = true;
+            parts.pushRests();
+          }
+          return carried;
+        },
+      },
+      parts,
+    );
+  }
+
+  async resume(): Promise<void> {
+    this.#listening ??= this.#listen();
+    await this.#transfer.resume();
+  }
+
+  #listen(): { cancel(): void } {
+    const changes = this.#local.pouch.changes({ live: true, since: 'now', return_docs: false });
+    changes.on('change', () => {
+      this.poke();
+    });
+    // A listener that breaks costs nothing but the early wake-up: bulk operations and pulls poke too.
+    changes.on('error', () => undefined);
+    Promise.resolve(changes).catch(() => undefined);
+    return changes;
+  }
+
+  poke(): void {
+    this.#transfer.poke();
+  }
+
+  /** Whether all is over there that can be, but for single documents that stayed behind. */
+  isPushed(): boolean {
+    const { state } = this.status();
+    return state === 'idle' || (this.#hasBroughtTheRest && state.startsWith('waiting'));
+  }
+
+  /** Resolves when the step that it is at is taken, or it rests. False: it waits, and has more to bring. */
+  async pushStep(): Promise<boolean> {
+    await new Promise<void>((resolve) => {
+      this.#awaited.push(resolve);
+      void this.#transfer.idle().then(() => {
+        this.#stepTaken();
+      });
+    });
+    return this.isPushed() || !this.status().state.startsWith('waiting');
+  }
+
+  #stepTaken(): void {
+    for (const resolve of this.#awaited.splice(0)) resolve();
+  }
+
+  /** Changes what is remembered. Durable when it resolves. */
+  amend(change: (data: Data) => Data): Promise<void> {
+    return this.#transfer.amend(change);
+  }
+
+  /** Whether nothing is left, by what is stored. Asks no server. */
+  isOver(): Promise<boolean> {
+    return this.#transfer.isOver();
+  }
+
+  status(): TransferStatus {
+    return this.#transfer.status();
+  }
+
+  async close(): Promise<void> {
+    this.#listening?.cancel();
+    await this.#transfer.idle();
+  }
+}
+
+/** What is stored of these documents now, as changes. */
+export async function presentRevisions(local: LocalDatabase, ids: readonly string[]): Promise<readonly LocalChange[]> {
+  const rows = await local.read([...new Set(ids)]);
+  return rows.flatMap(({ id, rev }) => (rev === undefined ? [] : [{ id, revs: [rev] }]));
+}

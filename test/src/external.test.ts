@@ -1,0 +1,130 @@
+import { couchdbPublisher, createClient, type Client, type ClientOptions, type ClientStatus } from '@afield/client';
+import { FakeDevice, MemoryPouch, MemoryServer, Refusal } from '@afield/testing';
+import { filter, firstValueFrom } from 'rxjs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const day = 86_400_000;
+
+describe('an app that replicates itself', () => {
+  let device: FakeDevice;
+  let server: MemoryServer;
+  let client: Client;
+  /** Requests to the database of documents, the app's own among them. */
+  let asked: string[];
+  beforeEach(() => {
+    asked = [];
+    server = new MemoryServer({
+      onRequest: ({ method, path, database }) => {
+        if (database === 'records') asked.push(`${method} ${path.slice('/records'.length)}`);
+      },
+    });
+    server.create('records');
+    server.create('events');
+    device = new FakeDevice({ fetch: server.fetch });
+  });
+  afterEach(async () => {
+    await device.until(client.close());
+    await device.dispose();
+  });
+
+  const open = (options: Partial<ClientOptions> = {}): Client => {
+    const { PouchDB, environment } = device.process();
+    return createClient({
+      name: 'records',
+      PouchDB,
+      environment,
+      actions: [],
+      server: server.urlOf('records'),
+      publishers: [couchdbPublisher({ url: server.urlOf('events') })],
+      auth: { credentials: () => Promise.resolve({ type: 'basic', username: 'ann', password: 'x' }) },
+      replication: 'external',
+      jitter: 0,
+      ...options,
+    });
+  };
+  const status = (is: (one: ClientStatus) => boolean): Promise<ClientStatus> =>
+    device.until(firstValueFrom(client.status$.pipe(filter(is))));
+  const create = async (...ids: readonly string[]): Promise<void> => {
+    const operations = ids.map((id) => ({ id, doc: { colour: id } }));
+    await client.enqueue({ target: 'local', actions: [{ action: 'create', operations }] });
+    await status(({ pending }) => pending === 0);
+  };
+  /** The app's own push, as PouchDB does it. */
+  const pushOfTheApp = async (): Promise<void> => {
+    const remote = new MemoryPouch(server.urlOf('records'), { adapter: 'http', skip_setup: true, fetch: server.fetch });
+    await device.until(
+      Promise.resolve(MemoryPouch.replicate(device.database('records'), remote, { retry: false })) as Promise<unknown>,
+    );
+  };
+  const events = (): readonly string[] => server.create('events').ids();
+
+  it('S2 is sent nothing and given nothing by the client, which asks only what the server has', async () => {
+    server.create('records').write([{ _id: 'of-another' }]);
+    client = open();
+    await create('a', 'b');
+    client.syncNow();
+    await device.clock.advance(600_000);
+    expect(new Set(asked)).toEqual(new Set(['POST /_revs_diff']));
+    expect(server.create('records').ids()).toEqual(['of-another']);
+    await expect(client.documents.get('of-another')).rejects.toMatchObject({ status: 404 });
+    expect(await firstValueFrom(client.status$)).toMatchObject({
+      push: { state: 'waiting-retry', lastError: { class: 'server', code: 'not-there-yet' } },
+      pull: { state: 'off' },
+    });
+  });
+
+  it('S2 O8 tells of a document when the server has what the app has brought there', async () => {
+    client = open();
+    await create('a', 'b');
+    await device.clock.advance(600_000);
+    expect(events()).toEqual([]);
+    await pushOfTheApp();
+    await status(({ push, unpublished }) => push.state === 'idle' && unpublished === 0);
+    expect(events()).toHaveLength(2);
+    expect(await firstValueFrom(client.status$)).toMatchObject({ push: { transferred: 2 } });
+  });
+
+  it('S2 O4 remembers what the server does not have yet, and forgets it a day after it has', async () => {
+    client = open({ rememberDays: 1, publishers: [] });
+    const shown = async (): Promise<number> => (await firstValueFrom(client.bulkOperations$)).length;
+    const aDay = async (): Promise<void> => {
+      device.clock.freezeTimers(day);
+      await device.clock.advance(61_000);
+    };
+    await create('a');
+    await create('b');
+    for (let passed = 0; passed < 5; passed++) await aDay();
+    expect(await shown()).toBe(2);
+    await pushOfTheApp();
+    await status(({ push }) => push.state === 'idle');
+    for (let passed = 0; passed < 3; passed++) await aDay();
+    expect(await shown()).toBe(1);
+  });
+
+  it('S2 does not wait for a document that is known as refused, and sends it again on a person’s word', async () => {
+    const records = server.create('records');
+    records.validate = ({ colour }) => (colour === 'b' ? new Refusal(403, 'forbidden', 'no b here') : undefined);
+    // Refused while the client still replicated: the failure is stored.
+    client = open({ replication: 'managed' });
+    await create('a', 'b');
+    await status(({ failed, push }) => failed === 1 && push.state === 'idle');
+    await device.until(client.close());
+    client = open();
+    await status(({ push, failed }) => push.state === 'idle' && push.attempts > 0 && failed === 1);
+    records.validate = undefined;
+    const { sentAgain } = await client.retryFailed({ id: 'b' });
+    expect(sentAgain).toBe(1);
+    await status(({ failed, push }) => failed === 0 && push.state === 'idle');
+    const { _rev: rev } = (await client.documents.get('b')) as { _rev: string };
+    expect(records.tree('b')?.winner?.rev).toBe(rev);
+  });
+
+  it('S2 with `off` asks nothing at all', async () => {
+    client = open({ replication: 'off', publishers: [] });
+    await create('a');
+    client.syncNow();
+    await device.clock.advance(600_000);
+    expect(asked).toEqual([]);
+    expect(await firstValueFrom(client.status$)).toMatchObject({ push: { state: 'off' }, pull: { state: 'off' } });
+  });
+});
