@@ -26,6 +26,7 @@ const above = [
   'parts',
   'publications',
   'replication',
+  'results',
   'shared-store',
   'shown',
   'status',

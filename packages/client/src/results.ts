@@ -1,0 +1,20 @@
+/* The entry `@afield/client/results`: what stores tell of themselves in the database of results, for whoever reads it. */
+export {
+  bytesPerDocument,
+  deviceDocument,
+  deviceId,
+  edits,
+  failureRow,
+  failuresDocument,
+  failuresId,
+  resultDocument,
+  resultId,
+  resultsVersion,
+  rowsPerDocument,
+  workCounts,
+  type DeviceDocument,
+  type FailureRow,
+  type FailuresDocument,
+  type ResultDocument,
+  type WorkCounts,
+} from './sync/result-documents.js';
