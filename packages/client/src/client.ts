@@ -11,7 +11,8 @@ import type {
   RetryOptions,
   RetryReceipt,
 } from './model/client.js';
-import { ClientClosedError } from './model/errors.js';
+import { ClientClosedError, OtherStoreError } from './model/errors.js';
+import { addressOf } from './model/store-name.js';
 import type { DocumentEvent } from './model/event.js';
 import { checkListing } from './outbox/listing.js';
 import type { LocalIndex } from './model/lookup.js';
@@ -34,7 +35,7 @@ import { Work } from './work.js';
 /** Opens the client of one user at one server. Throws `AfieldError` when an option is wrong; touches no network before `start()`. */
 export function createClient(options: ClientOptions): Client {
   const client = new AfieldClient(options);
-  if (options.autoStart !== false) void client.start();
+  if (options.autoStart !== false) client.start().catch(() => undefined); // a store of someone else says so in every call
   return client;
 }
 
@@ -107,7 +108,11 @@ class AfieldClient implements Client {
     const noticed = (headers: readonly Header[]): void => {
       this.#work.noticed(headers);
     };
-    this.#store = new SharedStore({ ...parts, name: options.name, changed, poke, noticed });
+    const owner = {
+      user: options.user,
+      server: options.server === undefined ? undefined : addressOf(options.server),
+    };
+    this.#store = new SharedStore({ ...parts, name: options.name, owner, changed, poke, noticed });
     const announce = (): void => {
       this.#announce();
     };
@@ -123,6 +128,7 @@ class AfieldClient implements Client {
   }
 
   get documents(): PouchLike {
+    this.#assertOurs();
     return this.#parts.documentStore.pouch;
   }
 
@@ -131,6 +137,7 @@ class AfieldClient implements Client {
   }
 
   index(name: string): LocalIndex {
+    this.#assertOurs();
     return this.#parts.indexes.get(name);
   }
 
@@ -259,7 +266,10 @@ class AfieldClient implements Client {
       if (connectivity.online()) this.#wakeUp();
     });
     this.#leadership.start();
-    await this.#store.open().catch(() => undefined); // tried again by the leader, on the ramp
+    await this.#store.open().catch((error: unknown) => {
+      if (error instanceof OtherStoreError) throw error;
+      // All else is tried again by the leader, on the ramp.
+    });
   }
 
   async #close(): Promise<void> {
@@ -348,6 +358,11 @@ class AfieldClient implements Client {
       quarantined: quarantine.open,
       signInRequired: session.isRefused,
     };
+  }
+
+  /** Nothing is shown of someone else's work (S7). */
+  #assertOurs(): void {
+    if (this.#store.refusal !== undefined) throw this.#store.refusal;
   }
 
   #assertOpen(): void {

@@ -20,6 +20,7 @@ export {
   IdempotencyConflictError,
   IndexNotReadyError,
   InvalidRequestError,
+  OtherStoreError,
   PlanRefusedError,
   RetryableError,
   StoreTooNewError,
@@ -28,6 +29,7 @@ export {
   type KeyConflict,
   type RequestIssue,
 } from './model/errors.js';
+export { storeNameOf } from './model/store-name.js';
 export type { Doc, Json } from './model/json.js';
 export type {
   BulkOperationState,

@@ -1,3 +1,4 @@
+import { OtherStoreError } from './model/errors.js';
 import type { Parts } from './parts.js';
 import { beginWait } from './retry/wait.js';
 import type { SharedStore } from './shared-store.js';
@@ -44,7 +45,8 @@ export class Leadership {
   start(): void {
     const { options, environment, closed } = this.#parts;
     const runUntilClosed = async (): Promise<void> => {
-      await this.#lead();
+      // A store that is someone else's is for their tab to run.
+      if (!(await this.#lead())) return;
       await aborted(closed);
       this.#work.endLead();
     };
@@ -61,17 +63,25 @@ export class Leadership {
     await this.#leading?.catch(() => undefined);
   }
 
-  /** This tab runs the queue from now on: what others stored meanwhile is read, and everything goes on. */
-  async #lead(): Promise<void> {
+  /**
+   * This tab runs the queue from now on: what others stored meanwhile is read, and everything goes on. False: it does not,
+   * because the store is not this client's.
+   */
+  async #lead(): Promise<boolean> {
     while (!this.#parts.closed.aborted) {
       try {
         await this.#store.open();
         await this.#goOn(await this.#store.read());
-        return;
-      } catch {
+        return true;
+      } catch (error) {
+        if (error instanceof OtherStoreError) {
+          this.#parts.environment.warn(error.message);
+          return false;
+        }
         await this.#waitForStore();
       }
     }
+    return true;
   }
 
   async #goOn(storeId: string): Promise<void> {

@@ -24,6 +24,7 @@ const known = new Set<string>([
   'indexes',
   'documents',
   'server',
+  'user',
   'results',
   'auth',
   'replication',
@@ -76,6 +77,9 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   }
   if (options.typeOf !== undefined && typeof options.typeOf !== 'function') throw wrong('`typeOf` must be a function');
   checkReplication(options);
+  if (options.user !== undefined && (typeof options.user !== 'string' || options.user === '')) {
+    throw wrong('`user` must be a text that is not empty');
+  }
   const inIndexes = wrongInIndexes(options.indexes);
   if (inIndexes !== undefined) throw wrong(inIndexes);
   checkPublishers(options.publishers);

@@ -1,5 +1,6 @@
 import type { Channel, Environment } from './model/environment.js';
-import { ClientClosedError } from './model/errors.js';
+import { ClientClosedError, OtherStoreError } from './model/errors.js';
+import type { Owner } from './model/store-name.js';
 import type { PageEvents } from './outbox/page-events.js';
 import type { Claims } from './queue/claims.js';
 import type { Failures } from './queue/failures.js';
@@ -11,6 +12,8 @@ import type { TabLock } from './tabs/tab-lock.js';
 
 export interface SharedStoreParts {
   readonly name: string;
+  /** Whom the app says that the store is for. */
+  readonly owner: Owner;
   readonly queue: Queue;
   readonly reports: Reports;
   readonly failures: Failures;
@@ -31,6 +34,7 @@ export interface SharedStoreParts {
 /** The queue's store, which all tabs share: opened once, read again when another tab says that there is news. */
 export class SharedStore {
   readonly #parts: SharedStoreParts;
+  #refusal: OtherStoreError | undefined;
   #opening: Promise<string> | undefined;
   #reading: Promise<void> | undefined;
   #channel: Channel | undefined;
@@ -44,26 +48,47 @@ export class SharedStore {
   /** Opens the store, and answers with its name; a failed opening is tried again by the next who needs it. */
   open(): Promise<string> {
     if (this.#parts.closed.aborted) return Promise.reject(new ClientClosedError());
-    this.#opening ??= this.#openOnce().catch((error: unknown) => {
-      this.#opening = undefined;
-      throw error;
-    });
+    this.#opening ??= this.#openOnce().then(
+      (storeId) => {
+        this.#refusal = undefined;
+        return storeId;
+      },
+      (error: unknown) => {
+        this.#opening = undefined;
+        if (error instanceof OtherStoreError) this.#refusal = error;
+        throw error;
+      },
+    );
     return this.#opening;
+  }
+
+  /** Why the store is not this client's (S7); undefined when it is, or it is not known yet. */
+  get refusal(): OtherStoreError | undefined {
+    return this.#refusal;
   }
 
   async #openOnce(): Promise<string> {
     const { name, environment, pageEvents, tabLock } = this.#parts;
     void tabLock.hold();
     this.#controlChannel ??= environment.channel(`afield:${name}:control`, () => {
-      void this.#lookForDecisions();
+      void this.#onceOurs(() => this.#lookForDecisions());
     });
     this.#channel ??= environment.channel(`afield:${name}`, () => {
-      void this.#lookForNew();
+      void this.#onceOurs(() => this.#lookForNew());
     });
-    pageEvents.listen((news) => environment.channel(`afield:${name}:events`, news));
     const storeId = await this.read();
+    pageEvents.listen((news) => environment.channel(`afield:${name}:events`, news));
     this.#reading = this.#readQuarantine();
     return storeId;
+  }
+
+  /** Nothing is read of a store that may be someone else's (S7). */
+  async #onceOurs(look: () => Promise<void>): Promise<void> {
+    const isOurs = await this.#opening?.then(
+      () => true,
+      () => false,
+    );
+    if (isOurs === true) await look();
   }
 
   /** Opening reads headers alone: what is in quarantine is shown a moment later. */
@@ -79,8 +104,8 @@ export class SharedStore {
 
   /** Reads what is stored now: others may have stored more since it was opened. */
   async read(): Promise<string> {
-    const { queue, reports, environment, changed } = this.#parts;
-    const { storeId, reports: stored } = await queue.open(environment.newId(), environment.clock.wall());
+    const { queue, reports, environment, owner, changed } = this.#parts;
+    const { storeId, reports: stored } = await queue.open(environment.newId(), environment.clock.wall(), owner);
     reports.loaded(stored);
     changed();
     return storeId;

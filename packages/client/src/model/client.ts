@@ -30,7 +30,7 @@ export interface AuthOptions {
 export type ReplicationMode = 'managed' | 'external' | 'off';
 
 export interface ClientOptions {
-  /** Names the local stores: one name per user and server. The queue lives in the database `<name>-afield-queue`. */
+  /** Names the local stores: one name per user and server (`storeNameOf`). The queue lives in the database `<name>-afield-queue`. */
   readonly name: string;
   /** PouchDB's constructor with the idb adapter: `pouchdb-browser`, or `PouchDB` of `@afield/client/pouchdb`. */
   readonly PouchDB: PouchConstructor;
@@ -41,6 +41,12 @@ export interface ClientOptions {
   readonly indexes?: readonly IndexDefinition[];
   /** Name of the app's own PouchDB, for the target `local`. Default: `name`. */
   readonly documents?: string;
+  /**
+   * Name of the person at the server (`name` of `_session`), when the app knows it. The store remembers it, and `server`:
+   * opened later for someone else, or another server, everything rejects with `OtherStoreError` (S7). Default: the first name
+   * that the server says.
+   */
+  readonly user?: string;
   /** Address of the app's CouchDB database, without credentials. Without it only the target `local` works, and nothing is sent. */
   readonly server?: string;
   /** Address of the database that takes results and failures. Without it they stay on the device. */
@@ -187,7 +193,7 @@ export interface Client {
   readonly bulkOperations$: Observable<readonly BulkOperationStatus[]>;
   readonly status$: Observable<ClientStatus>;
   readonly failures$: Observable<readonly FailedOperation[]>;
-  /** The app's documents. Reads and the app's own edits go here. */
+  /** The app's documents. Reads and the app's own edits go here. Throws `OtherStoreError` once it is known that the store is another's. */
   readonly documents: PouchLike;
   /**
    * The events of mutations, in every tab, at least once each (O8): also for documents that the server does not have yet.
@@ -209,7 +215,7 @@ export interface Client {
    * when the request, or an operation that the plan made, is wrong, and with whatever the plan threw.
    */
   dryRun(request: PlanRequest): Promise<DryRun>;
-  /** Begins to run what is queued, once this tab holds the store's lock. Calling it twice does nothing more. Resolves when the store is open. */
+  /** Begins to run what is queued, once this tab holds the store's lock. Calling it twice does nothing more. Resolves when the store is open; rejects with `OtherStoreError` when it is for another user or server. */
   start(): Promise<void>;
   /**
    * Tries nothing more of a bulk operation until `resume`. Durable when it resolves; a batch that is under way keeps what

@@ -93,6 +93,19 @@ export class ClientClosedError extends AfieldError {
   }
 }
 
+/**
+ * The local store belongs to another user (`other_user`), or to another server (`other_server`). Nothing of it was read or
+ * changed (S7).
+ */
+export class OtherStoreError extends AfieldError {
+  constructor(override readonly code: 'other_user' | 'other_server') {
+    super(
+      code,
+      `The local store of this name is for another ${code === 'other_user' ? 'user' : 'server'}. Nothing was changed in it. Give each user and server a name of its own: storeNameOf().`,
+    );
+  }
+}
+
 /** The local store was written by a newer Afield. Nothing was changed in it. */
 export class StoreTooNewError extends AfieldError {
   constructor(what: string, version: number) {

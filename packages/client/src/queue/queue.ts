@@ -1,10 +1,12 @@
 import { z } from 'zod/mini';
 import { AfieldError, RetryableError, StoreTooNewError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
+import type { Owner } from '../model/store-name.js';
 import type { WriteRow } from '../model/pouch.js';
 import { generationOf } from '../model/revision.js';
 import { endStates } from '../model/states.js';
 import type { LocalDatabase } from '../store/local-database.js';
+import { assertOwner, claimed } from './store-owner.js';
 import {
   digestDoc,
   headerDoc,
@@ -28,6 +30,7 @@ import {
   type Report,
   type RowState,
   type StoredOperation,
+  type StoredStore,
 } from './stored.js';
 import { digestsOf, hashesOf, inHeader, subjectsOf } from './subjects.js';
 
@@ -54,6 +57,7 @@ export class Queue {
   /** All numbers up to here were read: of those that are not in memory the headers are removed. */
   #readUpTo = 0;
   #appending: Promise<unknown> = Promise.resolve();
+  #user: string | undefined;
   #cached: { id: string; operations: readonly StoredOperation[] } | undefined;
 
   /** `breathe` gives the page a turn in the middle of long work. */
@@ -64,28 +68,67 @@ export class Queue {
 
   /**
    * Reads all that is needed at the start in one read: headers and reports, no operation. A new store gets its name.
-   * Called again, it shows what others have stored meanwhile.
+   * Called again, it shows what others have stored meanwhile. Throws `OtherStoreError` when the store is not `owner`'s,
+   * before anything of it is kept in memory.
    */
-  async open(newStoreId: string, now: number): Promise<{ storeId: string; reports: readonly Report[] }> {
+  async open(
+    newStoreId: string,
+    now: number,
+    owner: Owner = { user: undefined, server: undefined },
+  ): Promise<{ storeId: string; user: string | undefined; reports: readonly Report[] }> {
     const docs = await this.#db.range('h', 'h\uffff');
+    const found = docs.find(({ _id }) => _id === 'hs');
+    const stored =
+      found === undefined ? await this.#name(newStoreId, now, owner) : readAs(storeDoc, found, 'The local store');
+    const { storeId, user } = await this.#own(stored, owner);
+    this.#user = user;
     this.#noteRead(docs);
     const reports: Report[] = [];
-    let storeId: string | undefined;
     for (const doc of docs) {
       if (doc._id.startsWith('h:')) this.#keepHeader(readAs(headerDoc, doc, 'A bulk operation'));
       else if (doc._id.startsWith('hr:')) reports.push(readAs(reportDoc, doc, 'A report'));
-      else if (doc._id === 'hs') storeId = readAs(storeDoc, doc, 'The local store').storeId;
     }
-    return { storeId: storeId ?? (await this.#name(newStoreId, now)), reports };
+    return { storeId, user, reports };
   }
 
   /** Names a new store; when another tab was faster, its name counts. */
-  async #name(storeId: string, createdAt: number): Promise<string> {
-    const mine: z.infer<typeof storeDoc> = { _id: 'hs', v: storedVersion, storeId, createdAt };
+  async #name(storeId: string, createdAt: number, { user, server }: Owner): Promise<StoredStore> {
+    const mine: StoredStore = { _id: 'hs', v: storedVersion, storeId, createdAt, user, server };
     await this.write([mine]);
+    return this.#store();
+  }
+
+  async #store(): Promise<StoredStore> {
     const stored = await this.readDoc('hs', storeDoc);
     if (stored === undefined) throw new AfieldError('store_unreadable', 'The local store has lost its name.');
-    return stored.storeId;
+    return stored;
+  }
+
+  /** Whose the store is: what was not known of it before is written down; of two tabs the faster one counts. */
+  async #own(found: StoredStore, owner: Owner): Promise<StoredStore> {
+    for (let stored = found; ; stored = await this.#store()) {
+      assertOwner(stored, owner);
+      const next = claimed(stored, owner);
+      if (next === undefined) return stored;
+      const { conflicts } = await this.write([next]);
+      if (conflicts.size === 0) return next;
+    }
+  }
+
+  /** The person whose work this store holds; undefined: not known yet. */
+  get user(): string | undefined {
+    return this.#user;
+  }
+
+  /**
+   * The server has said who is signed in: from now on the store is for this person, if it was for nobody before. Durable when
+   * it resolves. Answers with whose it is.
+   */
+  async claim(user: string): Promise<string> {
+    const stored = await this.#store();
+    const owned = stored.user === undefined ? await this.#own(stored, { user, server: undefined }) : stored;
+    this.#user = owned.user;
+    return owned.user ?? user;
   }
 
   /** Reads the headers that others have added since. Answers whether there were any. */
@@ -195,7 +238,8 @@ export class Queue {
     return appending;
   }
 
-  async #takeNumber(header: Omit<Header, '_id' | '_rev'>): Promise<Header> {
+  async #takeNumber(given: Omit<Header, '_id' | '_rev'>): Promise<Header> {
+    const header = this.#user === undefined ? given : { ...given, user: this.#user };
     for (;;) {
       // A number is used up only when it is known who has it: one whose write got no answer is tried again.
       const sequence = this.#lastSequence + 1;

@@ -10,8 +10,19 @@ const errorSummary = z.object({
 });
 const wait = z.object({ delayMs: z.number(), setAt: z.number(), notBeforeMs: z.number() });
 
-/** Who this store is. Made once; a wiped store gets a new name. */
-export const storeDoc = z.object({ _id: z.literal('hs'), v: version, storeId: z.string(), createdAt: z.number() });
+/** Who this store is, and whose (S7). Made once; a wiped store gets a new name. */
+export const storeDoc = z.object({
+  _id: z.literal('hs'),
+  _rev: z.optional(z.string()),
+  v: version,
+  storeId: z.string(),
+  createdAt: z.number(),
+  /** The name of the person at the server, as the app or the server said it first. Older stores have none. */
+  user: z.optional(z.string()),
+  /** Address of the app's database, in one spelling. */
+  server: z.optional(z.string()),
+});
+export type StoredStore = z.infer<typeof storeDoc>;
 
 /** One per bulk operation. Its id is its sequence number. */
 export const headerDoc = z.object({
@@ -20,6 +31,8 @@ export const headerDoc = z.object({
   v: version,
   id: z.string(),
   key: z.string(),
+  /** Whose work it is: the name at the server. Without one it is of whoever the store is for (S7). */
+  user: z.optional(z.string()),
   target: z.enum(['local', 'server']),
   lane: z.nullable(z.string()),
   parts: z.array(z.object({ action: z.string(), count: z.number() })),

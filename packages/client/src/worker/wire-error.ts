@@ -6,6 +6,7 @@ import {
   IdempotencyConflictError,
   IndexNotReadyError,
   InvalidRequestError,
+  OtherStoreError,
   PlanRefusedError,
   RetryableError,
   SignInRequiredError,
@@ -23,6 +24,7 @@ const classes = {
     fields: z.object({ code: z.string(), conflicts: z.array(z.unknown()), conflictCount: z.number() }),
   },
   ClientClosedError: { of: ClientClosedError, fields: z.object({ code: z.string() }) },
+  OtherStoreError: { of: OtherStoreError, fields: z.object({ code: z.string() }) },
   StoreTooNewError: { of: StoreTooNewError, fields: z.object({ code: z.string() }) },
   IndexNotReadyError: {
     of: IndexNotReadyError,
