@@ -40,6 +40,7 @@ const packages = {
   'packages/contacts': ['client'],
   'packages/devserver': [],
   'packages/testing': ['client', 'contacts', 'devserver'],
+  'packages/server': ['client', 'devserver'],
   'demo-app': ['client', 'contacts'],
 };
 const all = ['client', 'contacts', 'devserver', 'testing', 'server', 'inspector'];

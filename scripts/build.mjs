@@ -16,6 +16,11 @@ export async function buildServer() {
   await must([...tsc, 'packages/devserver'], 'The server does not compile');
 }
 
+export async function buildServerCommands() {
+  say('Building the commands for servers …');
+  await must([...tsc, 'packages/server'], 'The commands do not compile');
+}
+
 /** Answers the exit code of the compiler. */
 export function checkTypes() {
   return run(tsc);
