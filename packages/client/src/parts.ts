@@ -26,6 +26,7 @@ import { Queue } from './queue/queue.js';
 import { Refused } from './queue/refused.js';
 import { Reports } from './queue/reports.js';
 import { Retries } from './queue/retries.js';
+import { Writers } from './queue/writers.js';
 import { replicationOf } from './replications.js';
 import { RetryPolicy } from './retry/policy.js';
 import { rampOfR2 } from './retry/ramp.js';
@@ -170,13 +171,14 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     warn,
   });
 
+  const writers = new Writers(queue, breathe);
   const transfer: TransferParts = { queue, scheduler, policy, clock, gate, closed, changed, warn };
   const replication = replicationOf(options, {
     ...transfer,
     local: documentStore,
     requests,
     failures,
-    refusals: new Refusals({ queue, failures, reports, clock, changed: calls.refusalsChanged }),
+    refusals: new Refusals({ queue, failures, reports, writers, clock, changed: calls.refusalsChanged }),
     pushed: calls.pushed,
     pushRests: calls.pushRests,
     pulled: () => {
@@ -241,6 +243,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     pageEvents,
     planning,
     runner,
+    writers,
     transfer,
     replication,
     housekeeping,

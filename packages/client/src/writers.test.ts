@@ -47,6 +47,20 @@ describe('which operations of this device wrote on a document', () => {
     expect(shown(await writers.of(['a'], undefined, 'server'))).toEqual({ a: [['3', 0, '1-a']] });
   });
 
+  it('S2 sees what another tab has queued and run meanwhile', async () => {
+    const other = bed.open();
+    const known = await bed.tab.append(['a']);
+    await other.queue.open('other', 0);
+    await other.outcome(known, [wrote('2-a')]);
+    await other.outcome(await other.append(['a']), [wrote('3-a')]);
+    expect(shown(await writers.of(['a']))).toEqual({
+      a: [
+        ['1', 0, '2-a'],
+        ['2', 0, '3-a'],
+      ],
+    });
+  });
+
   it('S2 two documents with one hash are two', async () => {
     expect(hashOf('costarring')).toBe(hashOf('liquid'));
     await bed.tab.done(['costarring']);

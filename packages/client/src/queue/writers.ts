@@ -1,7 +1,7 @@
-import type { Target } from '../model/states.js';
+import { endStates, type Target } from '../model/states.js';
 import { DocumentHashes } from './document-hashes.js';
 import type { Queue } from './queue.js';
-import { isUnplanned, sequenceOf, type Header, type RowState, type StoredOperation } from './stored.js';
+import { headerDoc, isUnplanned, sequenceOf, type Header, type RowState, type StoredOperation } from './stored.js';
 import { hashOf } from './subjects.js';
 
 /** Operations that are read in one call. */
@@ -17,8 +17,8 @@ export interface Writer {
 
 /**
  * Which operations of this device were tried on a document, with which revisions. Only bulk operations that may concern
- * the document are read, and of these only the operations on it. Judges by the headers as they are in memory: whoever
- * asks has read those anew that another tab may have changed.
+ * the document are read, and of these only the operations on it. What is stored counts, not what is remembered: another
+ * tab may have queued or run some of it.
  */
 export class Writers {
   readonly #queue: Queue;
@@ -49,20 +49,27 @@ export class Writers {
     const wanted = new Set([...asked].map(hashOf));
     const found = new Map<string, Writer[]>();
     if (asked.size === 0) return found;
-    const headers = this.#queue.headers();
-    for (const [place, header] of headers.entries()) {
+    await this.#queue.loadNew();
+    for (const [place, known] of this.#queue.headers().entries()) {
       if (place % 1000 === 999) await this.#breathe();
-      if (header.target !== target || header.attempts === 0 || isUnplanned(header)) continue;
+      if (known.target !== target || (await this.#hashes.among(known, wanted)).length === 0) continue;
+      const header = await this.#present(known);
+      if (header === undefined || header.attempts === 0 || isUnplanned(header)) continue;
       const hashes = new Set(await this.#hashes.among(header, wanted));
       if (hashes.size === 0) continue;
       for (const writer of await this.#in(header, hashes, asked, keeps)) {
         const id = writer.operation.i as string;
-        const known = found.get(id);
-        if (known === undefined) found.set(id, [writer]);
-        else known.push(writer);
+        const before = found.get(id);
+        if (before === undefined) found.set(id, [writer]);
+        else before.push(writer);
       }
     }
     return found;
+  }
+
+  /** As it is stored. The queue goes on with the one that it knows: whoever runs it must notice a change itself. */
+  async #present(known: Header): Promise<Header | undefined> {
+    return endStates.has(known.state) ? known : this.#queue.readDoc(known._id, headerDoc);
   }
 
   /** Those in one bulk operation; none when another tab removes it meanwhile. */

@@ -3,20 +3,21 @@ import type { RevisionRead } from '../model/pouch.js';
 import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import { keyOf } from '../queue/keys.js';
-import type { Queue } from '../queue/queue.js';
+import { partAt } from '../queue/parts.js';
+import type { Queue, StoredDoc } from '../queue/queue.js';
 import { changesOf, type ReportChange, type Reports } from '../queue/reports.js';
 import {
   editFailureId,
   failureDoc,
   failureId,
   failurePrefix,
-  headerDoc,
   sequenceOf,
   storedVersion,
   type Header,
+  type RowState,
   type StoredFailure,
 } from '../queue/stored.js';
-import { partAt } from '../queue/parts.js';
+import type { Writer, Writers } from '../queue/writers.js';
 
 export interface Refused {
   readonly read: RevisionRead;
@@ -26,25 +27,29 @@ export interface Refused {
   readonly reason: string;
 }
 
-/** An operation of ours whose revision is in a refused history. */
-interface Writer {
-  readonly header: Header;
-  readonly index: number;
-  readonly rev: string;
-}
-
 /** Turns documents that the server refused into failed operations, and back when a later revision is taken (S2). */
 export class Refusals {
   readonly #queue: Queue;
   readonly #failures: Failures;
   readonly #reports: Reports;
   readonly #clock: Clock;
+  readonly #writers: Writers;
   readonly #changed: () => void;
+  /** Ids of bulk operations whose count is what is stored, as far as this tab knows. */
+  readonly #sure = new Set<string>();
 
-  constructor(parts: { queue: Queue; failures: Failures; reports: Reports; clock: Clock; changed: () => void }) {
+  constructor(parts: {
+    queue: Queue;
+    failures: Failures;
+    reports: Reports;
+    writers: Writers;
+    clock: Clock;
+    changed: () => void;
+  }) {
     this.#queue = parts.queue;
     this.#failures = parts.failures;
     this.#reports = parts.reports;
+    this.#writers = parts.writers;
     this.#clock = parts.clock;
     this.#changed = parts.changed;
   }
@@ -53,15 +58,19 @@ export class Refusals {
   async refused(refused: readonly Refused[]): Promise<readonly RevisionRead[]> {
     if (refused.length === 0) return [];
     await this.#failures.load();
-    // Another tab may have queued or run some of it: what is stored counts, not what is remembered.
-    const headers = await this.#queue.readRange('h:', headerDoc);
-    const { writers, open } = await this.#writersOf(headers, refused);
+    const wanted = new Set(refused.flatMap(({ lacked }) => lacked));
+    const writers = await this.#writers.of(
+      refused.map(({ read }) => read.id),
+      (row, { state }) => isUnderWay(row, state) || (row.s === 'applied' && wanted.has(row.r ?? '')),
+    );
     const postponed: RevisionRead[] = [];
     const failures: StoredFailure[] = [];
     for (const { read, lacked, code, reason } of refused) {
-      const found = writers.filter(({ rev }) => lacked.includes(rev));
+      const known = writers.get(read.id) ?? [];
+      const found = known.filter(({ row }) => row.s === 'applied' && lacked.includes(row.r ?? ''));
       // Who wrote the newest revision may be known when the batch that tries to write has its outcomes.
-      if (open.has(read.id) && found.every(({ rev }) => rev !== read.doc._rev)) {
+      const isOpen = known.some(({ row, header }) => isUnderWay(row, header.state));
+      if (isOpen && found.every(({ row }) => row.r !== read.doc._rev)) {
         postponed.push(read);
         continue;
       }
@@ -86,25 +95,31 @@ export class Refusals {
           operation: null,
         });
       }
-      for (const writer of found) failures.push({ ...common, ...(await this.#operationOf(writer)) });
+      for (const writer of found) failures.push({ ...common, ...failureOf(writer) });
     }
-    await this.#store(headers, failures);
+    await this.#store(this.#queue.headers(), failures);
     return postponed;
   }
 
-  /** Histories that the server has now: a refused revision in one of them was taken after all. */
+  /**
+   * Histories that the server has now: a refused revision in one of them was taken after all. What a person has given up
+   * stays so: nobody is told of it any more.
+   */
   async delivered(lines: readonly { readonly id: string; readonly revs: readonly string[] }[]): Promise<void> {
     await this.#failures.load();
     const gone = lines.flatMap(({ id, revs }) =>
-      this.#failures.refusedOf(id).filter(({ refused }) => refused !== null && revs.includes(refused)),
+      this.#failures
+        .refusedOf(id)
+        .filter(({ refused, resolution }) => refused !== null && resolution === undefined && revs.includes(refused)),
     );
     if (gone.length === 0) return;
     const headers = this.#queue.headers();
-    await this.#reports.write(
-      [...this.#counted(headers, gone, -1), ...this.#reopened(gone)],
+    await this.#write(
+      headers,
+      gone,
+      this.#counted(headers, gone, -1),
       gone.map((failure) => ({ ...failure, _deleted: true })),
     );
-    await this.#recount(headers, gone);
     this.#changed();
     this.#failures.removed(gone.map(({ _id }) => _id));
   }
@@ -118,13 +133,14 @@ export class Refusals {
     const fresh = failures.filter(({ _id }) => !known.has(_id));
     const renewed = failures.flatMap((failure) => {
       const old = known.get(failure._id);
-      return old === undefined ? [] : [{ ...failure, _rev: old._rev }];
+      // What a person has given up is not open again, however often it is refused.
+      return old === undefined || isGivenUp(old, failure) ? [] : [{ ...failure, _rev: old._rev }];
     });
-    // Refused again: what a person did with it before is over.
-    const reopened = this.#reopened(renewed.flatMap(({ _id }) => known.get(_id) ?? []));
-    const revs = await this.#reports.write([...this.#counted(headers, fresh, 1), ...reopened], [...fresh, ...renewed]);
     const all = [...fresh, ...renewed];
-    await this.#recount(headers, all);
+    if (all.length === 0) return;
+    const reopened = renewed.flatMap(({ _id }) => known.get(_id) ?? []);
+    const changes = [...this.#counted(headers, fresh, 1), ...this.#reopened(headers, reopened)];
+    const revs = await this.#write(headers, all, changes, all);
     // What another tab has stored, or we before an answer that got lost, has a revision of its own.
     const present = await this.#queue.revisions(all.flatMap(({ _id }) => (revs.has(_id) ? [] : [_id])));
     this.#changed();
@@ -141,15 +157,30 @@ export class Refusals {
   }
 
   /**
-   * Several documents in one write are not one step: where another tab wrote too, or a write was tried again, the count
-   * may be wrong. What is stored is the truth.
+   * Writes failures, and what is counted of them. Several documents in one write are not one step: where another tab wrote
+   * too, or a write was tried again, the count may be wrong. Then what is stored is counted.
    */
-  async #recount(headers: readonly Header[], failures: readonly StoredFailure[]): Promise<void> {
-    const touched = new Set(failures.map(({ bulkOperationId }) => bulkOperationId));
-    const concerned = headers.filter(({ id }) => touched.has(id));
+  async #write(
+    headers: readonly Header[],
+    concerned: readonly StoredFailure[],
+    changes: readonly ReportChange[],
+    docs: readonly StoredDoc[],
+  ): Promise<ReadonlyMap<string, string>> {
+    const names = new Set(concerned.map(({ bulkOperationId }) => bulkOperationId));
+    const touched = headers.filter(({ id }) => names.has(id));
+    const unsure = touched.filter(({ id }) => !this.#sure.has(id));
+    // Until all of it is written, none of them is sure.
+    for (const { id } of touched) this.#sure.delete(id);
+    const revs = await this.#reports.write(changes, docs);
+    await this.#recount(revs.size < docs.length ? touched : unsure);
+    for (const { id } of touched) this.#sure.add(id);
+    return revs;
+  }
+
+  async #recount(headers: readonly Header[]): Promise<void> {
     for (;;) {
       const wrong: ReportChange[] = [];
-      for (const header of concerned) {
+      for (const header of headers) {
         const stored = await this.#queue.readRange(failurePrefix(sequenceOf(header._id)), failureDoc);
         const count = stored.filter(({ refused }) => refused !== null).length;
         if (this.#reports.of(header).refused === count) continue;
@@ -160,59 +191,36 @@ export class Refusals {
     }
   }
 
-  #reopened(failures: readonly StoredFailure[]): ReportChange[] {
+  #reopened(headers: readonly Header[], failures: readonly StoredFailure[]): ReportChange[] {
     return changesOf(
-      this.#queue.headers(),
+      headers,
       failures.filter(({ resolution }) => resolution !== undefined),
       (report, count) => ({ ...report, resolved: Math.max(0, report.resolved - count) }),
     );
   }
+}
 
-  /**
-   * Our operations whose revisions are in these histories; `open` are the documents whose write is under way, or has no
-   * outcome yet.
-   */
-  async #writersOf(
-    headers: readonly Header[],
-    refused: readonly Refused[],
-  ): Promise<{ writers: readonly Writer[]; open: ReadonlySet<string> }> {
-    const wanted = new Set(refused.flatMap(({ lacked }) => lacked));
-    const writers: Writer[] = [];
-    const open = new Set<string>();
-    for (const header of headers) {
-      if (header.target !== 'local' || header.attempts === 0) continue;
-      for (const { record, rows } of await this.#queue.records(sequenceOf(header._id))) {
-        const tried: number[] = [];
-        rows.forEach(({ s, r }, place) => {
-          if (s === 'intent') tried.push(place);
-          if (s === 'applied' && r !== undefined && wanted.has(r))
-            writers.push({ header, index: record.from + place, rev: r });
-        });
-        if (tried.length === 0 || endStates.has(header.state)) continue;
-        const operations = await this.#queue.operations(header, record.from, record.count);
-        for (const place of tried) {
-          const id = operations[place]?.i;
-          if (typeof id === 'string') open.add(id);
-        }
-      }
-    }
-    return { writers, open };
-  }
+/** Whether its write may still come to be known. */
+function isUnderWay({ s }: RowState, state: Header['state']): boolean {
+  return s === 'intent' && !endStates.has(state);
+}
 
-  async #operationOf({
-    header,
+/** Whether a person has given up what is refused now: of an app's own edit that means this very revision. */
+function isGivenUp(old: StoredFailure, { refused }: StoredFailure): boolean {
+  return old.resolution !== undefined && (old.bulkOperationId !== null || old.refused === refused);
+}
+
+function failureOf({
+  header,
+  index,
+  operation,
+}: Writer): Pick<StoredFailure, '_id' | 'bulkOperationId' | 'index' | 'key' | 'origin' | 'action' | 'operation'> {
+  return {
+    _id: failureId(sequenceOf(header._id), index),
+    bulkOperationId: header.id,
     index,
-  }: Writer): Promise<
-    Pick<StoredFailure, '_id' | 'bulkOperationId' | 'index' | 'key' | 'origin' | 'action' | 'operation'>
-  > {
-    const [operation] = await this.#queue.operations(header, index, 1);
-    return {
-      _id: failureId(sequenceOf(header._id), index),
-      bulkOperationId: header.id,
-      index,
-      ...keyOf(header, operation, index),
-      action: partAt(header, index).action,
-      operation: JSON.stringify({ id: operation?.i, content: operation?.c }),
-    };
-  }
+    ...keyOf(header, operation, index),
+    action: partAt(header, index).action,
+    operation: JSON.stringify({ id: operation.i, content: operation.c }),
+  };
 }
