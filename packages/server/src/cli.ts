@@ -1,9 +1,11 @@
+import { devicesCommand } from './commands/devices.js';
+import { failuresCommand } from './commands/failures.js';
 import { setupCommand } from './commands/setup.js';
 import { exitCodes, type Command, type World } from './command.js';
 import { terminalAsk } from './credentials.js';
 import { ServerCommandError } from './errors.js';
 
-const commands: readonly Command[] = [setupCommand];
+const commands: readonly Command[] = [setupCommand, failuresCommand, devicesCommand];
 
 const usage = `afield-server: prepares a CouchDB for Afield, and lists what failed across the devices
 

@@ -32,6 +32,8 @@ export class Couch {
   readonly #url: string;
   readonly #authorization: string;
   readonly #fetch: typeof fetch;
+  /** The password was accepted: another 401 is about rights. */
+  #isSignedIn = false;
 
   constructor(url: string, { username, password }: Credentials, fetcher: typeof fetch = fetch) {
     this.#url = url;
@@ -55,6 +57,7 @@ export class Couch {
     }
     const who = session.safeParse((await this.send('GET', '/_session')).body);
     if (!who.success || who.data.userCtx.name === null) throw notSignedIn();
+    this.#isSignedIn = true;
     return { roles: who.data.userCtx.roles };
   }
 
@@ -80,7 +83,7 @@ export class Couch {
       );
     }
     const isFine = (status >= 200 && status < 300) || accept.includes(status);
-    if (!isFine) throw refusalError(method, path, status, json);
+    if (!isFine) throw refusalError(method, path, status === 401 && this.#isSignedIn ? 403 : status, json);
     return { status, body: json };
   }
 
@@ -128,9 +131,12 @@ function jsonOf(text: string): unknown {
 function refusalError(method: string, path: string, status: number, body: unknown): ServerCommandError {
   const what = `${method} ${path.split('?')[0] ?? path}`;
   const said = refusal.safeParse(body);
-  if (status === 401 && (!said.success || said.data.error !== 'forbidden')) return notSignedIn();
-  if (status === 403 || status === 401) {
-    return new ServerCommandError('forbidden', `This user has no right to do this: ${what}. Sign in as an admin.`);
+  if (status === 401) return notSignedIn();
+  if (status === 403) {
+    return new ServerCommandError(
+      'forbidden',
+      `This user has no right to do this: ${what}. An admin has it; reading results takes the role afield-supervisor.`,
+    );
   }
   if (status === 404) {
     return new ServerCommandError('database_missing', `Not found: ${what}. Has "afield-server setup" been run there?`);

@@ -37,6 +37,15 @@ const ownResults = `
   if (newDoc.user !== userCtx.name) refuse('The field user must be the name of who is signed in.');
   if (oldDoc && !oldDoc._deleted && oldDoc.user !== userCtx.name) refuse('This document belongs to another user.');`;
 
+/** CouchDB has no read rights for single documents: who may read one may read all (S1). */
+const noContent = `
+  var rows = newDoc.operations || [];
+  for (var i = 0; i < rows.length; i++) {
+    if (rows[i] && (rows[i].reason !== undefined || rows[i].content !== undefined)) {
+      refuse('This database is shared: no reasons and no content of failures.');
+    }
+  }`;
+
 const ownersResults = (owner: string): string => `
   if (newDoc.user !== undefined && newDoc.user !== ${asciiText(owner)}) refuse('The field user names somebody else.');`;
 
@@ -58,7 +67,7 @@ export type Purpose = 'results' | 'events';
  */
 export function validationText(purpose: Purpose, owner?: string): string {
   const who = owner === undefined ? deviceOnly : ownerOnly(owner);
-  const results = resultShape + (owner === undefined ? ownResults : ownersResults(owner));
+  const results = resultShape + (owner === undefined ? ownResults + noContent : ownersResults(owner));
   return `function (newDoc, oldDoc, userCtx, secObj) {${common}${who}${purpose === 'results' ? results : newEvents}\n}`;
 }
 

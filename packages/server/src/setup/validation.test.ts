@@ -47,6 +47,8 @@ describe('the validation of results that devices share', () => {
     ['of a type that its id does not have', { ...own, type: 'afield-device' }, null, /does not fit/],
     ['without a store', { ...own, store: '' }, null, /store is missing/],
     ['that is none', { _id: 'x', type: 'person', user: 'ann' }, null, /no result/],
+    ['with a reason, which may hold content', { ...own, operations: [{}, { reason: 'x' }] }, null, /is shared/],
+    ['with content', { ...own, operations: [{ content: { phone: '1' } }] }, null, /is shared/],
     ['with an attachment', { ...own, _attachments: {} }, null, /no attachments/],
   ])('S1 a device writes no result %s', (_, doc, old, reason) => {
     expect(refusal(shared, doc, old)?.forbidden).toMatch(reason);
@@ -78,6 +80,8 @@ describe('the validation of one user’s database', () => {
   it('S1 lets its user write, with or without a name in the document, and nobody else', () => {
     expect(refusal(single, { ...own, user: undefined }, null, owner)).toBeUndefined();
     expect(refusal(single, { ...own, user: name }, null, owner)).toBeUndefined();
+    const operations = [{ reason: 'x', content: {} }];
+    expect(refusal(single, { ...own, user: name, operations }, null, owner)).toBeUndefined();
     expect(refusal(single, own, null, owner)?.forbidden).toMatch(/somebody else/);
     expect(refusal(single, own, null, device)?.forbidden).toMatch(/Only the user/);
     expect(refusal(single, own, null, { name: 's', roles: ['afield-supervisor'] })?.forbidden).toMatch(/Only the user/);
