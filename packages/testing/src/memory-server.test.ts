@@ -68,6 +68,18 @@ const questions: readonly [string, (ask: Ask, rev: (name: string) => string) => 
       }),
   ],
   [
+    'a read with the conflicts',
+    (ask) => ask('POST', '/_all_docs?conflicts=true&include_docs=true', { keys: ['foreign', 'a', 'nowhere', 'b'] }),
+  ],
+  [
+    'a losing leaf that goes',
+    (ask) => ask('POST', '/_bulk_docs', { docs: [{ _id: 'foreign', _rev: '2-0d', _deleted: true }] }),
+  ],
+  [
+    'what is left of the conflicts',
+    (ask) => ask('POST', '/_all_docs?conflicts=true&include_docs=true', { keys: ['foreign'] }),
+  ],
+  [
     'what is missing',
     async (ask) => {
       const asked = { foreign: ['3-cccccccccccccccccccccccccccccccc', '3-dd'], nowhere: ['1-aa'] };

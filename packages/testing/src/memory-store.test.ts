@@ -49,6 +49,24 @@ const questions: readonly [string, (db: PouchLike, revs: Map<string, string>) =>
   ['one document', async (db) => db.get('a')],
   ['a deleted revision', (db) => rejected(db.get('nowhere'))],
   ['a write of one', (db, revs) => rejected(db.put({ _id: 'a', _rev: revs.get('c') }))],
+  [
+    'losing branches, one of them deleted',
+    (db) =>
+      db.bulkDocs(
+        [
+          { _id: 'f', _rev: '1-0b', n: 3 },
+          { _id: 'f', _rev: '2-0c', _revisions: { start: 2, ids: ['0c', 'aa'] }, _deleted: true },
+          { _id: 'f', _rev: '2-0d', _revisions: { start: 2, ids: ['0d', 'aa'] }, n: 4 },
+        ],
+        { new_edits: false },
+      ),
+  ],
+  [
+    'a read with the conflicts',
+    (db) => db.allDocs({ keys: ['f', 'a', 'nowhere', 'b'], include_docs: true, conflicts: true }),
+  ],
+  ['a losing leaf that goes', (db) => db.bulkDocs([{ _id: 'f', _rev: '2-0d', _deleted: true }])],
+  ['what is left of the conflicts', (db) => db.allDocs({ keys: ['f'], include_docs: true, conflicts: true })],
 ];
 
 describe('a store in memory', () => {

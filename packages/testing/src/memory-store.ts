@@ -201,11 +201,17 @@ class Handle implements PouchLike {
 
 function rowsOf(database: MemoryDatabase, options: Record<string, unknown>): unknown[] {
   const withDocs = options['include_docs'] === true;
+  const conflicts = options['conflicts'] === true;
   const row = (key: string): unknown => {
     const winner = database.tree(key)?.winner;
     if (winner === undefined) return { key, error: 'not_found' };
     const value = { rev: winner.rev, ...(winner.deleted ? { deleted: true } : {}) };
-    return { id: key, key, value, ...(withDocs ? { doc: winner.deleted ? null : database.read(key) } : {}) };
+    return {
+      id: key,
+      key,
+      value,
+      ...(withDocs ? { doc: winner.deleted ? null : database.read(key, undefined, { conflicts }) } : {}),
+    };
   };
   const { keys, startkey = '', endkey = '\uffff\uffff', limit = Infinity } = options;
   if (Array.isArray(keys)) return keys.map((key) => row(String(key)));

@@ -57,14 +57,14 @@ export function ok(body: unknown): MemoryAnswer {
 }
 
 function allDocs(database: MemoryDatabase, { body, query }: MemoryRequest): unknown {
-  const withDocs = query.get('include_docs') === 'true';
+  const show = { docs: query.get('include_docs') === 'true', conflicts: query.get('conflicts') === 'true' };
   const keys = isObject(body) ? body['keys'] : undefined;
   const total_rows = database.liveCount;
   if (Array.isArray(keys)) {
-    return { total_rows, offset: null, rows: keys.map((key) => rowByKey(database, String(key), withDocs)) };
+    return { total_rows, offset: null, rows: keys.map((key) => rowByKey(database, String(key), show)) };
   }
   const rows = database.ids().flatMap((id) => {
-    const row = rowByKey(database, id, withDocs);
+    const row = rowByKey(database, id, show);
     return 'id' in row && row.value.deleted !== true ? [row] : [];
   });
   return { total_rows, offset: 0, rows };
@@ -74,12 +74,13 @@ type Row =
   | { key: string; error: 'not_found' }
   | { id: string; key: string; value: { rev: string; deleted?: true }; doc?: StoredDocument | null };
 
-function rowByKey(database: MemoryDatabase, key: string, withDocs: boolean): Row {
+function rowByKey(database: MemoryDatabase, key: string, show: { docs: boolean; conflicts: boolean }): Row {
   const winner = database.tree(key)?.winner;
   if (winner === undefined) return { key, error: 'not_found' };
   const value = { rev: winner.rev, ...(winner.deleted ? { deleted: true as const } : {}) };
-  if (!withDocs) return { id: key, key, value };
-  return { id: key, key, value, doc: winner.deleted ? null : (database.read(key) ?? null) };
+  if (!show.docs) return { id: key, key, value };
+  const { conflicts } = show;
+  return { id: key, key, value, doc: winner.deleted ? null : (database.read(key, undefined, { conflicts }) ?? null) };
 }
 
 function bulkDocs(database: MemoryDatabase, body: unknown): unknown {

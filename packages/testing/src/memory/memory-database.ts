@@ -69,7 +69,11 @@ export class MemoryDatabase {
   }
 
   /** The revision as a document; without `rev` the winner, also when it is deleted. Undefined when it is not there. */
-  read(id: string, rev?: string, options: { revs?: boolean; attachments?: boolean } = {}): StoredDocument | undefined {
+  read(
+    id: string,
+    rev?: string,
+    options: { revs?: boolean; attachments?: boolean; conflicts?: boolean } = {},
+  ): StoredDocument | undefined {
     const tree = this.#trees.get(id);
     const revision = rev === undefined ? tree?.winner : tree?.get(rev);
     if (tree === undefined || revision?.body === undefined) return undefined;
@@ -77,6 +81,13 @@ export class MemoryDatabase {
     showAttachments(body, options.attachments === true);
     const doc: StoredDocument = { _id: id, _rev: revision.rev, ...body };
     if (revision.deleted) doc['_deleted'] = true;
+    if (options.conflicts === true) {
+      const losing = tree
+        .leaves()
+        .slice(1)
+        .filter(({ deleted }) => !deleted);
+      if (losing.length > 0) doc['_conflicts'] = losing.map(({ rev: name }) => name);
+    }
     if (options.revs === true) {
       const path = tree.path(revision.rev);
       doc['_revisions'] = {
