@@ -13,6 +13,7 @@ export { standalonePublishContext, type StandalonePublishOptions } from './outbo
 export { readEvents, type EventsRead, type ReadEventsOptions } from './outbox/read-events.js';
 export type { EventsDatabase } from './outbox/events-feed.js';
 export { rampOfR2 } from './retry/ramp.js';
+export { removeLeaves, type LeavesAnswer, type RefusedWrite } from './run/remove-leaves.js';
 export { judgeWrite, readRows, type JudgedRead, type JudgedWrite } from './run/batch-rows.js';
 export {
   AfieldError,

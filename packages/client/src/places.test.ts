@@ -64,7 +64,7 @@ describe('an action that runs at the server whatever the target', () => {
     const { bulkOperationId } = await client.enqueue(request('local', 'there', 'a', 'b'));
     expect((await bed.settled(client, bulkOperationId)).state).toBe('done');
     expect(calls).toEqual([['a', 'b']]);
-    expect(urls).toEqual([`${server}/_all_docs?include_docs=true`]);
+    expect(urls).toEqual([`${server}/_all_docs?conflicts=true&include_docs=true`]);
   });
 
   it('R14 waits for the network and holds back no local work meanwhile; without sign-in it waits for that', async () => {
@@ -105,7 +105,7 @@ describe('an action that runs at the server whatever the target', () => {
     client.syncNow();
     expect(await bed.settled(client, bulkOperationId)).toMatchObject({ state: 'done', attempts: 3 });
     expect(await bed.colours(client)).toEqual(['blue', 'green']);
-    expect(urls).toEqual([`${server}/_all_docs?include_docs=true`]);
+    expect(urls).toEqual([`${server}/_all_docs?conflicts=true&include_docs=true`]);
   });
 
   it('R17 what a plan has made runs at its place too, in the order of that', async () => {
@@ -224,7 +224,7 @@ describe('an action that runs at the server whatever the target', () => {
     expect((await bed.settled(client, bulkOperationId)).state).toBe('done');
     const base = 'https://couch.example/under/a%20path';
     expect(urls).toEqual(
-      ['clinic', '_users', 'a%2Fb%2Bc'].map((name) => `${base}/${name}/_all_docs?include_docs=true`),
+      ['clinic', '_users', 'a%2Fb%2Bc'].map((name) => `${base}/${name}/_all_docs?conflicts=true&include_docs=true`),
     );
   });
 

@@ -50,7 +50,7 @@ export class ServerDatabase implements DocumentStore {
     const found = new Map<string, DocRow>();
     const items = ids.map((id) => sendable(id, JSON.stringify(id)));
     for (const part of inRequests(items, keys, this.#requests.limit)) {
-      const { rows } = await this.#post('/_all_docs?include_docs=true', bodyOf(keys, part), (json) =>
+      const { rows } = await this.#post('/_all_docs?conflicts=true&include_docs=true', bodyOf(keys, part), (json) =>
         parsed(allDocsAnswer, json),
       );
       for (const [id, row] of docRowsByKey(rows)) found.set(id, row);

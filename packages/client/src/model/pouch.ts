@@ -39,6 +39,8 @@ export interface AllDocsOptions {
   readonly limit?: number;
   readonly descending?: boolean;
   readonly include_docs?: boolean;
+  /** With `include_docs`: each document names its live losing leaves in `_conflicts`, where it has any. */
+  readonly conflicts?: boolean;
 }
 
 export interface BulkGetOptions {
@@ -54,6 +56,8 @@ export interface DocRow {
   readonly rev: string | undefined;
   readonly deleted: boolean;
   readonly doc: import('./json.js').Doc | undefined;
+  /** Live leaves beside this revision, hidden because they lose (S8). Absent where there are none. */
+  readonly conflicts?: readonly string[];
 }
 
 /** A row of a bulk write: written with its revision, or refused with the server's word. */

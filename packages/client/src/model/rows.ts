@@ -29,14 +29,25 @@ export function docRowsByKey(rows: z.infer<typeof allDocsRows>): Map<string, Doc
     const deleted = row.value.deleted === true;
     // A live document without its body, or another one, says nothing: it is read again, never taken for missing.
     if (!deleted && (row.doc?._id !== row.key || row.doc._rev !== row.value.rev)) continue;
-    found.set(row.key, {
-      id: row.key,
-      rev: row.value.rev,
-      deleted,
-      doc: deleted ? undefined : (row.doc ?? undefined),
-    });
+    const seen = deleted ? {} : withoutConflicts(row.doc ?? undefined);
+    if (seen === undefined) continue;
+    found.set(row.key, { id: row.key, rev: row.value.rev, deleted, doc: undefined, ...seen });
   }
   return found;
+}
+
+const leafNames = z.array(z.string());
+
+/**
+ * A document apart from the names of its losing leaves: they are the store's, and written back they would be refused.
+ * Undefined: they came in another shape, and the row says nothing.
+ */
+function withoutConflicts(doc: Doc | undefined): Pick<DocRow, 'doc' | 'conflicts'> | undefined {
+  if (doc === undefined || !Object.prototype.hasOwnProperty.call(doc, '_conflicts')) return { doc };
+  const { _conflicts, ...own } = doc;
+  const names = leafNames.safeParse(_conflicts);
+  if (!names.success) return undefined;
+  return { doc: own, ...(names.data.length === 0 ? {} : { conflicts: names.data }) };
 }
 
 /** Rows of a bulk write, as CouchDB and PouchDB give them. */

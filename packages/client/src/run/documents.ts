@@ -12,6 +12,7 @@ import type { Batch, BatchOperation } from './batch.js';
 import { appliedTo, guardOf, isApplied, WrongAnswerError } from './answers.js';
 import { findOwnRevisions, type HistoryAnswer } from './history.js';
 import { called, refusedRow } from './own-lines.js';
+import { removeLeaves, type RefusedWrite } from './remove-leaves.js';
 import { gravest, rowError } from './row-errors.js';
 
 /** What one attempt brought: the rows as they are now, new failures, and why the batch must run again, if it must. */
@@ -59,6 +60,9 @@ interface Item {
  *   open ──intent──▶ intent ──row ok──────────▶ applied
  *    ▲                 │ ──row refused────────▶ failed
  *    └──row conflict───┘ ──no answer──▶ stays intent: the next attempt looks at the history
+ *
+ * Where a document is deleted that has hidden conflicts, its losing leaves go first, and the winner last: otherwise one of
+ * them would be the document then (S8).
  */
 export async function runDocuments(
   batch: Batch,
@@ -173,7 +177,9 @@ class DocumentAttempt {
       return this.result();
     }
     const wasOpen = new Set<string>();
+    const losing = new Map<string, readonly string[]>();
     for (const [id, { item, doc }] of this.#writes) {
+      if (doc._deleted === true && item.row.conflicts !== undefined) losing.set(id, item.row.conflicts);
       if (this.#rows[item.place]?.s === 'intent') continue;
       wasOpen.add(id);
       this.#rows[item.place] = {
@@ -182,15 +188,17 @@ class DocumentAttempt {
         ...this.#eventOf(doc._deleted === true ? item.row.doc : doc),
       };
     }
+    const again: Error[] = [];
     try {
       await guards.saveIntent(this.#intent());
+      if (losing.size > 0) again.push(...(await this.#removeLosing(losing, guards, wasOpen)));
       await guards.fence();
     } catch (error) {
       for (const id of wasOpen) this.#reopen(id);
       throw error;
     }
     const answer = await this.#store.write([...this.#writes.values()].map(({ doc }) => doc));
-    return this.#judge(answer, wasOpen);
+    return this.#judge(answer, wasOpen, again);
   }
 
   /**
@@ -272,29 +280,57 @@ class DocumentAttempt {
     return { code: 'missing', reason: 'The document was deleted. Perhaps it had been created before.' };
   }
 
-  #judge(answer: WriteAnswer, wasOpen: ReadonlySet<string>): AttemptResult {
-    const again: Error[] = [];
+  /**
+   * Removes losing leaves. Documents that keep one are not written in this attempt; answers with why they must run again.
+   * Throws what ended it: then no winner is written.
+   */
+  async #removeLosing(
+    losing: ReadonlyMap<string, readonly string[]>,
+    { fence }: Guards,
+    wasOpen: ReadonlySet<string>,
+  ): Promise<readonly Error[]> {
+    const { refused, error } = await removeLeaves(this.#store, losing, fence);
+    const again = refused.flatMap((row) => {
+      const passing = this.#judgeRefused(row);
+      // Whatever became of the leaf: the winner was surely not written.
+      if (passing !== undefined && wasOpen.has(row.id)) this.#reopen(row.id);
+      this.#writes.delete(row.id);
+      return passing ?? [];
+    });
+    if (error !== undefined) throw gravest(again, error);
+    return again;
+  }
+
+  #judge(answer: WriteAnswer, wasOpen: ReadonlySet<string>, before: readonly Error[]): AttemptResult {
+    const again = [...before];
     for (const row of answer.rows) {
       const write = this.#writes.get(row.id);
       if (write === undefined) continue;
-      const { item } = write;
       if (row.ok) {
-        this.#settle(item.place, 'applied', row.rev, write.doc._deleted === true ? item.row.doc : write.doc);
+        const { item, doc } = write;
+        this.#settle(item.place, 'applied', row.rev, doc._deleted === true ? item.row.doc : doc);
         continue;
       }
-      const verdict = classifyRow(row.error);
-      if (verdict.kind === 'failed') {
-        const own = this.#ownLine(row);
-        if (!(own instanceof Error)) {
-          this.#fail(item.place, item.operation, own ?? { code: verdict.code, reason: row.reason }, item.uncertain);
-          continue;
-        }
-        again.push(own);
-      } else again.push(rowError(verdict));
+      const passing = this.#judgeRefused(row);
+      if (passing === undefined) continue;
+      again.push(passing);
       // Surely not written: the base moves. After a passing error no one knows, and it stays.
-      if (verdict.kind !== 'passing' && wasOpen.has(row.id)) this.#reopen(row.id);
+      if (classifyRow(row.error).kind !== 'passing' && wasOpen.has(row.id)) this.#reopen(row.id);
     }
     return this.result(gravest(again, answer.error));
+  }
+
+  /** Why a refused row must run again; undefined: its operation has failed for good. */
+  #judgeRefused(row: RefusedWrite): Error | undefined {
+    const write = this.#writes.get(row.id);
+    if (write === undefined) return undefined;
+    const verdict = classifyRow(row.error);
+    if (verdict.kind !== 'failed') return rowError(verdict);
+    const own = this.#ownLine(row);
+    if (own instanceof Error) return own;
+    const { place, operation, uncertain } = write.item;
+    this.#fail(place, operation, own ?? { code: verdict.code, reason: row.reason }, uncertain);
+    return undefined;
   }
 
   /** The row has its outcome. What its event is made of was chosen with the intent, or is chosen now. */

@@ -67,7 +67,7 @@ export class LocalDatabase implements DocumentStore {
 
   async read(ids: readonly string[]): Promise<readonly DocRow[]> {
     if (ids.length === 0) return [];
-    const found = docRowsByKey(await this.#rows({ keys: ids, include_docs: true }));
+    const found = docRowsByKey(await this.#rows({ keys: ids, include_docs: true, conflicts: true }));
     return ids.map((id) => {
       const row = found.get(id);
       if (row === undefined) throw unreadable();
