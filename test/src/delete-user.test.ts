@@ -125,6 +125,19 @@ describe('delete-user', () => {
     });
   });
 
+  it('S8 leaves no hidden version of an account that could sign in again', async () => {
+    const hash = (letter: string): string => letter.repeat(32);
+    const version = (letter: string): StoredDocument =>
+      account('amber', { _rev: `2-${hash(letter)}`, _revisions: { start: 2, ids: [hash(letter), hash('0')] } });
+    users.write(['a', 'b', 'c'].map(version), false);
+    expect(await run(toGo('amber'))).toMatchObject({ state: 'done', applied: 1, attempts: 1 });
+    expect(users.tree(idOf('amber'))?.leaves()).toMatchObject([
+      { deleted: true },
+      { deleted: true },
+      { deleted: true },
+    ]);
+  });
+
   it('R6 finishes what an earlier run began, and writes nothing where all is done', async () => {
     users.write([account('only-account'), account('inactive-settings')]);
     records.write([

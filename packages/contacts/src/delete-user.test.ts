@@ -12,7 +12,7 @@ import { deleteUser } from './delete-user.js';
 const id = 'org.couchdb.user:amber';
 
 /** A store of one document or none, that notes what is written. */
-function storeOf(doc: object | undefined): DocumentStore & { readonly written: Doc[] } {
+function storeOf(doc: object | undefined, conflicts?: string[]): DocumentStore & { readonly written: Doc[] } {
   const written: Doc[] = [];
   return {
     written,
@@ -21,7 +21,13 @@ function storeOf(doc: object | undefined): DocumentStore & { readonly written: D
         ids.map((one) =>
           doc === undefined
             ? { id: one, rev: undefined, deleted: false, doc: undefined }
-            : { id: one, rev: '1-a', deleted: false, doc: { ...doc, _id: one, _rev: '1-a' } },
+            : {
+                id: one,
+                rev: '1-a',
+                deleted: false,
+                doc: { ...doc, _id: one, _rev: '1-a' },
+                ...(conflicts && { conflicts }),
+              },
         ),
       ),
     write: (docs) => {
@@ -34,13 +40,15 @@ function storeOf(doc: object | undefined): DocumentStore & { readonly written: D
 
 async function run(given: {
   account?: object;
+  /** Versions of the account that lost a conflict. */
+  hidden?: string[];
   settings?: object;
   /** What the server answers to the write of the account, and whether the second fence fails. */
   ofAccount?: WriteAnswer;
   lost?: Error;
   facilities?: string | string[] | null;
 }) {
-  const [accounts, documents] = [storeOf(given.account), storeOf(given.settings)];
+  const [accounts, documents] = [storeOf(given.account, given.hidden), storeOf(given.settings)];
   const order: string[] = [];
   const noting = (name: string, store: DocumentStore): DocumentStore => ({
     ...store,
@@ -121,6 +129,50 @@ describe('R6 delete-user', () => {
     });
     expect(result.failed?.map(({ index, code }) => [index, code])).toEqual(passes ? [] : [[7, 'guard_mismatch']]);
     expect(order.length > 0).toBe(passes);
+  });
+
+  it('S8 hidden versions of the account go before it, one in a write, each behind the fence', async () => {
+    const { result, order, account } = await run({ account: {}, hidden: ['1-h', '1-i'], settings: { inactive: true } });
+    expect(order).toEqual(['fence', 'account', 'fence', 'account', 'fence', 'account']);
+    expect(account.map(({ _rev, _deleted }) => [_rev, _deleted])).toEqual([
+      ['1-h', true],
+      ['1-i', true],
+      ['1-a', true],
+    ]);
+    expect(result).toEqual({ failed: [], alreadyApplied: [] });
+  });
+
+  it.each<[string, WriteAnswer, object]>([
+    [
+      'is refused',
+      { rows: [{ id, ok: false, error: 'forbidden', reason: 'not you' }] },
+      { failed: [{ index: 7, code: 'forbidden', reason: 'not you' }] },
+    ],
+    [
+      'is no leaf any more',
+      { rows: [{ id, ok: false, error: 'conflict', reason: 'x' }] },
+      { failed: [], again: { indexes: [7], error: { class: 'conflict' } } },
+    ],
+    [
+      'got no answer',
+      { rows: [], error: new RetryableError('cut', { class: 'network' }) },
+      { failed: [], again: { indexes: [7], error: { class: 'network' } } },
+    ],
+  ])('S8 the account stays while a hidden version of it %s', async (_what, ofAccount, expected) => {
+    const { result, order } = await run({ account: {}, hidden: ['1-h'], ofAccount });
+    expect(order).toEqual(['fence', 'account']);
+    expect(result).toMatchObject(expected);
+  });
+
+  it('S8 the account stays when the lead is lost before its hidden version goes', async () => {
+    const { result, account } = await run({
+      account: {},
+      settings: {},
+      hidden: ['1-h'],
+      lost: new RetryableError('lost'),
+    });
+    expect(account).toEqual([]);
+    expect(result).toMatchObject({ again: { indexes: [7], error: { message: 'lost' } } });
   });
 
   it('R9 an account in conflict, or without an answer, is named to run again, and why', async () => {

@@ -2,6 +2,7 @@ import {
   defineAction,
   judgeWrite,
   readRows,
+  removeLeaves,
   type Doc,
   type DocumentStore,
   type Failure,
@@ -22,6 +23,8 @@ type Operation = OperationOf<{ readonly facilities?: string | string[] | null | 
 interface User {
   readonly operation: Operation;
   readonly account: Doc | undefined;
+  /** Live versions of the account beside it that lost a conflict: each would be the account once this one is gone. */
+  readonly hidden: readonly string[];
   readonly settings: Doc | undefined;
 }
 
@@ -35,6 +38,8 @@ interface User {
  *   that is not in it stays. Null: a user with any facility stays. Leave it out, and nothing is compared.
  *
  * Gives one event, `documents.deleted.user`, for account and settings together.
+ *
+ * Hidden conflicts of the account go before it, so that none of them becomes the account (S8).
  *
  * A user whose account is gone, or never was, and whose settings are inactive or not there, counts as done. Fails with
  * `guard_mismatch`, `invalid_id`, or as the server refuses (`forbidden` …). Source: R6.
@@ -67,20 +72,28 @@ export const deleteUser = defineAction({
       toMark.map((doc) => inactive(doc, context.now())),
       context,
     );
-    const toDelete = users.flatMap(({ account }) =>
-      account === undefined || marked.failed.has(account._id) || marked.again.has(account._id) ? [] : [account],
+    const isHeld = ({ operation: { id } }: User, judged: JudgedWrite): boolean =>
+      judged.failed.has(id) || judged.again.has(id);
+    const toDelete = marked.ended ? [] : users.filter((user) => !isHeld(user, marked));
+    const hidden = await removeHidden(accounts, toDelete, context);
+    const toWrite = hidden.ended ? [] : toDelete.filter((user) => !isHeld(user, hidden));
+    const deleted = await write(
+      accounts,
+      toWrite.flatMap(({ account }) => (account === undefined ? [] : tombstone(account))),
+      context,
     );
-    const deleted = await write(accounts, marked.ended ? [] : toDelete.map(tombstone), context);
 
     const again: number[] = [];
-    for (const { operation, account } of users) {
+    for (const user of users) {
+      const { operation, account } = user;
       const { id, index } = operation;
-      const failure = marked.failed.get(id) ?? deleted.failed.get(id);
+      const failure = marked.failed.get(id) ?? hidden.failed.get(id) ?? deleted.failed.get(id);
       if (failure !== undefined) fail(operation, failure);
-      else if (marked.again.has(id) || (account !== undefined && !deleted.written.has(id))) again.push(index);
+      else if (isHeld(user, marked) || (account !== undefined && !deleted.written.has(id))) again.push(index);
     }
     if (again.length === 0) return { failed, alreadyApplied };
-    return { failed, alreadyApplied, again: { indexes: again, error: deleted.error ?? marked.error } };
+    const error = deleted.error ?? hidden.error ?? marked.error;
+    return { failed, alreadyApplied, again: { indexes: again, error } };
   },
 });
 
@@ -94,7 +107,8 @@ async function read(
   return batch.map((operation) => {
     const { id } = operation;
     const failure = isUserId(id) ? (ofAccounts.failed.get(id) ?? ofSettings.failed.get(id)) : noUser;
-    return { operation, account: ofAccounts.rows.get(id)?.doc, settings: ofSettings.rows.get(id)?.doc, failure };
+    const { doc: account, conflicts: hidden = [] } = ofAccounts.rows.get(id) ?? {};
+    return { operation, account, hidden, settings: ofSettings.rows.get(id)?.doc, failure };
   });
 }
 
@@ -104,12 +118,10 @@ function isUserId(id: string): boolean {
   return id.startsWith(prefix) && id.length > prefix.length;
 }
 
-/** One write, and its rows. `ended`: something ended it as a whole, and nothing more is to be tried now. */
-async function write(
-  store: DocumentStore,
-  docs: readonly Doc[],
-  context: HandlerContext,
-): Promise<JudgedWrite & { readonly ended: boolean }> {
+/** A write, and its rows. `ended`: something ended it as a whole, and nothing more is to be tried now. */
+type Written = JudgedWrite & { readonly ended: boolean };
+
+async function write(store: DocumentStore, docs: readonly Doc[], context: HandlerContext): Promise<Written> {
   if (docs.length === 0) return { ...judgeWrite(docs, { rows: [] }), ended: false };
   const answer = await answerOf(store, docs, context);
   const deleted = new Set(docs.filter((doc) => doc._deleted === true).map(({ _id }) => _id));
@@ -118,6 +130,24 @@ async function write(
     !row.ok && row.error === 'not_found' && deleted.has(row.id) ? written(row.id) : row,
   );
   return { ...judgeWrite(docs, { ...answer, rows }), ended: answer.error !== undefined };
+}
+
+/** The hidden versions of these accounts. The failed and those to run again keep one: they are not to be deleted now. */
+async function removeHidden(
+  accounts: DocumentStore,
+  users: readonly User[],
+  context: HandlerContext,
+): Promise<Written> {
+  const concerned = users.flatMap(({ account, hidden }) =>
+    account === undefined || hidden.length === 0 ? [] : { account, hidden },
+  );
+  const leaves = new Map(concerned.map(({ account, hidden }) => [account._id, hidden]));
+  const answer = await removeLeaves(accounts, leaves, context.fence).then(
+    ({ removed, refused, error }): WriteAnswer => ({ rows: [...refused, ...[...removed].map(written)], error }),
+    (error: unknown): WriteAnswer => ({ rows: [], error }),
+  );
+  const docs = concerned.map(({ account }) => account);
+  return { ...judgeWrite(docs, answer), ended: answer.error !== undefined };
 }
 
 /** Never rejects: what the first write has brought must not be lost because the second one cannot begin. */
