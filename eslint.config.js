@@ -15,12 +15,14 @@ const rooms = [
   'outbox',
   'run',
   'sync',
+  'heal',
   'worker',
 ];
 
 /** What stands above all rooms and imports from them. */
 const above = [
   'client',
+  'conflict-watch',
   'index',
   'leadership',
   'parts',

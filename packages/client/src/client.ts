@@ -17,6 +17,7 @@ import type { DocumentEvent } from './model/event.js';
 import { checkListing } from './outbox/listing.js';
 import type { LocalIndex } from './model/lookup.js';
 import type { PouchLike } from './model/pouch.js';
+import type { OpenConflict } from './model/conflict.js';
 import type { QuarantineDecision, QuarantineEntry } from './model/quarantine.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation } from './model/states.js';
 import { Leadership } from './leadership.js';
@@ -46,6 +47,7 @@ class AfieldClient implements Client {
   readonly failures$: Observable<readonly FailedOperation[]>;
   readonly events$: Observable<DocumentEvent>;
   readonly quarantine$: Observable<readonly QuarantineEntry[]>;
+  readonly conflicts$: Observable<readonly OpenConflict[]>;
 
   readonly #closing = new AbortController();
   readonly #parts: Parts;
@@ -80,6 +82,12 @@ class AfieldClient implements Client {
       },
       quarantineChanged: () => {
         this.#shown.quarantineChanged();
+      },
+      conflictsChanged: () => {
+        this.#shown.conflictsChanged();
+      },
+      conflictsFound: () => {
+        this.#store.announceChanged();
       },
       quarantineAdded: () => {
         this.#store.announceChanged();
@@ -125,6 +133,7 @@ class AfieldClient implements Client {
     this.failures$ = this.#shown.failures$;
     this.events$ = parts.pageEvents.events$;
     this.quarantine$ = this.#shown.quarantine$;
+    this.conflicts$ = this.#shown.conflicts$;
   }
 
   get documents(): PouchLike {
@@ -349,13 +358,14 @@ class AfieldClient implements Client {
   }
 
   #now(): Omit<StatusParts, 'bulkOperations'> {
-    const { options, environment, queue, reports, quarantine, session } = this.#parts;
+    const { options, environment, queue, reports, quarantine, openConflicts, session } = this.#parts;
     return {
       leader: this.#work.isLeader,
       online: environment.connectivity.online(),
       unreported: options.results === undefined ? 0 : unreported(queue, reports).length,
       ...this.#work.status(),
       quarantined: quarantine.open,
+      conflicts: openConflicts.count,
       signInRequired: session.isRefused,
     };
   }

@@ -104,6 +104,7 @@ export class Leadership {
       this.#watch();
       void this.#store.lookForChanged();
       this.#parts.indexes.poke();
+      this.#parts.conflictWatch.poke();
     });
   }
 

@@ -36,6 +36,7 @@ const known = new Set<string>([
   'publishers',
   'typeOf',
   'rememberDays',
+  'resolveConflict',
   'autoStart',
   'ramp',
   'jitter',
@@ -79,6 +80,9 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   checkReplication(options);
   if (options.user !== undefined && (typeof options.user !== 'string' || options.user === '')) {
     throw wrong('`user` must be a text that is not empty');
+  }
+  if (options.resolveConflict !== undefined && typeof options.resolveConflict !== 'function') {
+    throw wrong('`resolveConflict` must be a function');
   }
   const inIndexes = wrongInIndexes(options.indexes);
   if (inIndexes !== undefined) throw wrong(inIndexes);

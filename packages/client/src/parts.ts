@@ -4,7 +4,7 @@ import { ServerDatabases } from './http/server-databases.js';
 import { Session } from './http/session.js';
 import type { ClientOptions } from './model/client.js';
 import type { Target } from './model/states.js';
-import { actionsByName, checkIndexedDB, plansByName } from './options.js';
+import { actionsByName, checkIndexedDB, plansByName, replicationMode } from './options.js';
 import { typeOf } from './actions/document.js';
 import { Indexes } from './lookup/indexes.js';
 import { Events } from './outbox/events.js';
@@ -18,6 +18,8 @@ import { ConflictDecisions } from './queue/conflict-decisions.js';
 import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
 import { Failures } from './queue/failures.js';
+import { ConflictWatch } from './conflict-watch.js';
+import { OpenConflicts } from './heal/open-conflicts.js';
 import { Housekeeping } from './queue/housekeeping.js';
 import { Orphans } from './queue/orphans.js';
 import { Quarantine } from './queue/quarantine.js';
@@ -48,6 +50,9 @@ export interface Calls {
   readonly quarantineChanged: () => void;
   /** This tab has stored a conflict, or what a person decided on one. */
   readonly quarantineAdded: () => void;
+  readonly conflictsChanged: () => void;
+  /** This tab has found a conflict that is left alone, or one is over. */
+  readonly conflictsFound: () => void;
   /** Something is stored, or was removed, that another tab may wait for. */
   readonly announce: () => void;
   /** There may be something to do. */
@@ -183,7 +188,27 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     pushRests: calls.pushRests,
     pulled: () => {
       indexes.poke();
+      conflictWatch.poke();
     },
+  });
+  const openConflicts = new OpenConflicts(queue, calls.conflictsChanged);
+  const conflictWatch = new ConflictWatch({
+    ...transfer,
+    local: documentStore,
+    writers: new Writers(queue, breathe),
+    failures,
+    reports,
+    quarantine,
+    actions,
+    appVersion: options.appVersion,
+    conflicts: openConflicts,
+    resolve: options.resolveConflict,
+    follows: replicationMode(options) !== 'managed',
+    wrote: () => {
+      wrote('local');
+    },
+    failed: calls.refusalsChanged,
+    found: calls.conflictsFound,
   });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
   const conflicts = new ConflictDecisions({ queue, failures, retries });
@@ -206,7 +231,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     rememberMs: (options.rememberDays ?? 30) * 86_400_000,
     isReported: (header) => options.results === undefined || reports.of(header).delivered === reports.truthOf(header),
     published: () => takenBy(queue, publishers),
-    isConfirmed: () => replication?.isConfirmed() ?? Promise.resolve(true),
+    isConfirmed: async () => (await replication?.isConfirmed()) !== false && (await conflictWatch.isOver()),
     forgot: calls.forgot,
   });
 
@@ -246,6 +271,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     writers,
     transfer,
     replication,
+    openConflicts,
+    conflictWatch,
     housekeeping,
   };
 }

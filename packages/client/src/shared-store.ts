@@ -4,6 +4,7 @@ import type { Owner } from './model/store-name.js';
 import type { PageEvents } from './outbox/page-events.js';
 import type { Claims } from './queue/claims.js';
 import type { Failures } from './queue/failures.js';
+import type { OpenConflicts } from './heal/open-conflicts.js';
 import type { Quarantine } from './queue/quarantine.js';
 import type { Queue } from './queue/queue.js';
 import type { Reports } from './queue/reports.js';
@@ -20,6 +21,7 @@ export interface SharedStoreParts {
   readonly pageEvents: PageEvents;
   readonly claims: Claims;
   readonly quarantine: Quarantine;
+  readonly openConflicts: OpenConflicts;
   readonly tabLock: TabLock;
   readonly environment: Environment;
   readonly closed: AbortSignal;
@@ -146,13 +148,14 @@ export class SharedStore {
 
   /** A person has decided something in another tab: about bulk operations, also ended ones, or about failures. */
   async #lookForDecisions(): Promise<void> {
-    const { queue, reports, failures, quarantine, environment, changed, noticed, poke } = this.#parts;
+    const { queue, reports, failures, quarantine, openConflicts, environment, changed, noticed, poke } = this.#parts;
     try {
       const stored = await queue.refreshAll();
       reports.forget(stored.removed);
       reports.loaded(stored.reports);
       await failures.reload();
       await quarantine.load();
+      await openConflicts.reload();
       noticed(stored.headers);
       changed();
       poke();

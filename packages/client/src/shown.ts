@@ -1,6 +1,8 @@
 import { BehaviorSubject, catchError, defer, EMPTY, from, map, switchMap, type Observable } from 'rxjs';
 import type { BulkOperationStatus, ClientStatus, FailedOperation } from './model/states.js';
 import type { QuarantineEntry } from './model/quarantine.js';
+import type { OpenConflicts } from './heal/open-conflicts.js';
+import type { OpenConflict } from './model/conflict.js';
 import type { Failures } from './queue/failures.js';
 import type { Quarantine } from './queue/quarantine.js';
 import type { Queue } from './queue/queue.js';
@@ -15,6 +17,7 @@ export interface ShownParts {
   readonly reports: Reports;
   readonly failures: Failures;
   readonly quarantine: Quarantine;
+  readonly openConflicts: OpenConflicts;
   readonly scheduler: Scheduler;
   readonly closed: AbortSignal;
   /** Resolves when the store is open. */
@@ -30,15 +33,17 @@ export class Shown {
   readonly status$: Observable<ClientStatus>;
   readonly failures$: Observable<readonly FailedOperation[]>;
   readonly quarantine$: Observable<readonly QuarantineEntry[]>;
+  readonly conflicts$: Observable<readonly OpenConflict[]>;
   readonly #parts: ShownParts;
   readonly #bulkOperations = new BehaviorSubject<readonly BulkOperationStatus[]>([]);
   readonly #status: BehaviorSubject<ClientStatus>;
   readonly #failed = new BehaviorSubject<void>(undefined);
   readonly #quarantined = new BehaviorSubject<void>(undefined);
+  readonly #conflicting = new BehaviorSubject<void>(undefined);
   #dirty = false;
 
   constructor(parts: ShownParts) {
-    const { failures, quarantine, open, warn, now } = parts;
+    const { failures, quarantine, openConflicts, open, warn, now } = parts;
     this.#parts = parts;
     this.#status = new BehaviorSubject(clientStatus({ bulkOperations: [], ...now() }));
     this.bulkOperations$ = this.#bulkOperations.asObservable();
@@ -57,6 +62,10 @@ export class Shown {
     this.quarantine$ = defer(() => from(open().then(() => quarantine.ready()))).pipe(
       switchMap(() => this.#quarantined),
       switchMap(listed),
+    );
+    this.conflicts$ = defer(() => from(open().then(() => openConflicts.ready()))).pipe(
+      switchMap(() => this.#conflicting),
+      map(() => openConflicts.list()),
     );
   }
 
@@ -86,7 +95,13 @@ export class Shown {
     this.changed();
   }
 
+  conflictsChanged(): void {
+    this.#conflicting.next();
+    this.changed();
+  }
+
   complete(): void {
-    for (const subject of [this.#bulkOperations, this.#status, this.#failed, this.#quarantined]) subject.complete();
+    for (const subject of [this.#bulkOperations, this.#status, this.#failed, this.#quarantined, this.#conflicting])
+      subject.complete();
   }
 }

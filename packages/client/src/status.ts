@@ -37,12 +37,16 @@ export function bulkOperationStatus(
 }
 
 /** What the status of the client is made of. */
-export interface StatusParts extends Pick<ClientStatus, 'push' | 'pull' | 'results' | 'publishers' | 'unpublished'> {
+export interface StatusParts extends Pick<
+  ClientStatus,
+  'push' | 'pull' | 'healing' | 'results' | 'publishers' | 'unpublished'
+> {
   readonly bulkOperations: readonly BulkOperationStatus[];
   readonly leader: boolean;
   readonly online: boolean;
   readonly unreported: number;
   readonly quarantined: number;
+  readonly conflicts: number;
   readonly signInRequired: boolean;
 }
 

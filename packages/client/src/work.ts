@@ -48,6 +48,7 @@ export class Work {
     indexes.lead();
     if (await retryCrashed(options.appVersion, this.#parts)) announce();
     await replication?.resume();
+    await this.#parts.conflictWatch.resume();
     await this.#results?.resume();
     for (const publication of this.#publications) await publication.resume();
     housekeeping.start();
@@ -97,26 +98,28 @@ export class Work {
     if (this.#isLeader) this.#parts.replication?.pullNow();
   }
 
-  status(): Pick<ClientStatus, 'push' | 'pull' | 'results' | 'publishers' | 'unpublished'> {
-    const { replication } = this.#parts;
+  status(): Pick<ClientStatus, 'push' | 'pull' | 'healing' | 'results' | 'publishers' | 'unpublished'> {
+    const { replication, conflictWatch } = this.#parts;
     const publishers = Object.fromEntries(this.#publications.map((one) => [one.name, one.status()]));
     return {
       publishers,
       unpublished: Math.max(0, ...Object.values(publishers).map(({ unpublished }) => unpublished)),
       ...(replication?.status() ?? { push: noTransfer, pull: noTransfer }),
+      healing: conflictWatch.status(),
       results: this.#results?.status() ?? noTransfer,
     };
   }
 
   /** Resolves when nothing runs any more. */
   async close(): Promise<void> {
-    const { runner, indexes, replication, pageEvents, housekeeping } = this.#parts;
+    const { runner, indexes, replication, conflictWatch, pageEvents, housekeeping } = this.#parts;
     const publications = this.#publications.map((one) => one.idle());
     await Promise.all([
       runner.idle(),
       housekeeping.idle(),
       this.#results?.idle(),
       replication?.close(),
+      conflictWatch.close(),
       indexes.close(),
       ...publications,
     ]);

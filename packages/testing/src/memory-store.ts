@@ -109,8 +109,16 @@ class Handle implements PouchLike {
     });
   }
 
-  get(id: string, options: { rev?: string; attachments?: boolean } = {}): Promise<object> {
+  get(
+    id: string,
+    options: { rev?: string; attachments?: boolean; open_revs?: 'all'; revs?: boolean } = {},
+  ): Promise<object> {
     return this.#call('get', 'read', () => {
+      if (options.open_revs === 'all') {
+        const leaves = this.database.tree(id)?.leaves();
+        if (leaves === undefined) throw new Refusal(404, 'not_found', 'missing');
+        return leaves.map(({ rev }) => ({ ok: this.database.read(id, rev, options) }));
+      }
       const doc = this.database.read(id, options.rev, options);
       if (doc === undefined) throw new Refusal(404, 'not_found', 'missing');
       if (options.rev === undefined && doc['_deleted'] === true) throw new Refusal(404, 'not_found', 'deleted');

@@ -7,6 +7,7 @@ import type { AnyAction } from './handler.js';
 import type { AnyPlan } from './plan.js';
 import type { IndexDefinition, LocalIndex } from './lookup.js';
 import type { PouchConstructor, PouchLike } from './pouch.js';
+import type { OpenConflict, ResolveConflict } from './conflict.js';
 import type { QuarantineDecision, QuarantineEntry } from './quarantine.js';
 
 /** How to sign in at the server. Kept in memory only, never stored, never logged. */
@@ -85,6 +86,8 @@ export interface ClientOptions {
    * alone is still tried. A server that refuses a smaller size (413) lowers it for a while.
    */
   readonly maxRequestBytes?: number;
+  /** Decides about conflicts that no operation of this device has caused (`conflicts$`). Default: they are left alone. */
+  readonly resolveConflict?: ResolveConflict;
   /** Whether to start at once. Default: true. */
   readonly autoStart?: boolean;
   /** Waiting time in milliseconds after so many failed attempts in a row (1, 2 …). Default: the ramp of R2. */
@@ -200,6 +203,11 @@ export interface Client {
    * Who subscribes late gets the last 1,000 of this tab first.
    */
   readonly events$: Observable<DocumentEvent>;
+  /**
+   * Documents with versions beside the one that counts, which no operation of this device has made: each is left alone until
+   * someone decides (S2). What an operation of this device has made is healed, and is not listed.
+   */
+  readonly conflicts$: Observable<readonly OpenConflict[]>;
   /** Conflicting duplicates that no person has decided on yet; the present ones come at once to whoever subscribes late. */
   readonly quarantine$: Observable<readonly QuarantineEntry[]>;
   /** One of the client's indexes. Throws `AfieldError` (`unknown_index`) when `indexes` has none of that name. */

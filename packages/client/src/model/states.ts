@@ -105,6 +105,8 @@ export interface ClientStatus {
   readonly oldestPendingSince: number | undefined;
   readonly push: TransferStatus;
   readonly pull: TransferStatus;
+  /** The healing of conflicts (S2): `transferred` counts documents that were healed. */
+  readonly healing: TransferStatus;
   readonly results: TransferStatus;
   /** The publication of events, by the publishers' names. */
   readonly publishers: Readonly<Record<string, PublisherStatus>>;
@@ -112,6 +114,8 @@ export interface ClientStatus {
   readonly unpublished: number;
   /** Conflicting duplicates that no person has decided on yet. */
   readonly quarantined: number;
+  /** Documents with versions that no operation of this device has made, and that are left alone (`conflicts$`). */
+  readonly conflicts: number;
   /** Whether the app must bring credentials (R12). */
   readonly signInRequired: boolean;
 }

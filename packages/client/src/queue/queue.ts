@@ -338,29 +338,34 @@ export class Queue {
     return record === undefined ? undefined : { record, rows: rowsOf(record) };
   }
 
-  /** What is known of the operations `from` … `to` (excluded), by index; those of which nothing is stored are left out. */
-  async #rowsBetween(sequence: number, from: number, to: number): Promise<ReadonlyMap<number, RowState>> {
-    // A record has at most a hundred operations: the first of these may lie in one that begins before them.
-    const docs = await this.#db.range(
-      recordId(sequence, Math.max(0, from - payloadSize + 1)),
-      recordId(sequence, to - 1),
-    );
-    const found = new Map<number, RowState>();
-    for (const doc of docs) {
-      const record = readAs(recordDoc, doc, 'A batch');
-      rowsOf(record).forEach((row, place) => {
-        const index = record.from + place;
-        if (index >= from && index < to) found.set(index, row);
-      });
+  /** The records of the batches that hold these operations. They may lie far apart: only these batches are read. */
+  async recordsAt(
+    sequence: number,
+    indexes: readonly number[],
+  ): Promise<readonly { record: BatchRecord; rows: RowState[] }[]> {
+    const found = new Map<string, { record: BatchRecord; rows: RowState[] }>();
+    for (const [from, to] of stretchesOf(indexes)) {
+      // A record has at most a hundred operations: the first of these may lie in one that begins before them.
+      const docs = await this.#db.range(
+        recordId(sequence, Math.max(0, from - payloadSize + 1)),
+        recordId(sequence, to - 1),
+      );
+      for (const doc of docs) {
+        const record = readAs(recordDoc, doc, 'A batch');
+        if (record.from + record.count > from) found.set(record._id, { record, rows: rowsOf(record) });
+      }
     }
-    return found;
+    return [...found.values()];
   }
 
-  /** What is known of these operations, by index. They may lie far apart: only the batches that hold them are read. */
+  /** What is known of these operations, by index; those of which nothing is stored are left out. */
   async rowsAt(sequence: number, indexes: readonly number[]): Promise<ReadonlyMap<number, RowState>> {
+    const wanted = new Set(indexes);
     const found = new Map<number, RowState>();
-    for (const [from, to] of stretchesOf(indexes)) {
-      for (const [index, row] of await this.#rowsBetween(sequence, from, to)) found.set(index, row);
+    for (const { record, rows } of await this.recordsAt(sequence, indexes)) {
+      rows.forEach((row, place) => {
+        if (wanted.has(record.from + place)) found.set(record.from + place, row);
+      });
     }
     return found;
   }

@@ -143,7 +143,8 @@ export type StoredOperation = z.infer<typeof storedOperation>;
  * is not known; the others are outcomes, `r` being the revision that the operation wrote or found. `k` counts the stops of
  * the process while it ran alone (R16). What its event is made of: `t` the document's type; `a` the time, chosen at the
  * intent (a row without it has no event); `p` which mutation the document's previous event is of (see `eventNameOf`); `e` kind and document of the event
- * of an action that handles batches as a whole.
+ * of an action that handles batches as a whole. Healing (S2): `h` the revisions in which it is again, `g` the revision on
+ * which it is being run again, until it is known what that did.
  */
 export const rowState = z.object({
   s: z.enum(['open', 'intent', 'applied', 'already-applied', 'failed']),
@@ -154,6 +155,8 @@ export const rowState = z.object({
   p: z.optional(z.string()),
   e: z.optional(z.tuple([z.enum(['new', 'updated', 'deleted']), z.string()])),
   k: z.optional(z.number()),
+  h: z.optional(z.array(z.string())),
+  g: z.optional(z.string()),
 });
 export const rowStates = z.array(rowState);
 export type RowState = z.infer<typeof rowState>;
@@ -199,6 +202,8 @@ export const failureDoc = z.object({
   mayHaveBeenApplied: z.boolean(),
   /** The local revision that the server refused; null for failures before any push. */
   refused: z.nullable(z.string()),
+  /** The local revision that lost, when it failed as it was run again on the one that won (S2). */
+  buried: z.optional(z.string()),
   at: z.number(),
   /** Version of the app in which it failed. */
   app: z.optional(z.string()),
@@ -315,7 +320,21 @@ export const housekeepingDoc = z.object({
 });
 export type StoredHousekeeping = z.infer<typeof housekeepingDoc>;
 
-/** State of the push, the pull or the results. `data` is theirs. */
+/** A conflict of a document that no operation of ours has caused: it is left alone, and shown. */
+export const conflictDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  v: version,
+  winner: z.string(),
+  /** Live leaves that lost and are left alone. */
+  losing: z.array(z.string()),
+  at: z.number(),
+  /** How often the app's resolver has decided, and the revisions that it made. */
+  decided: z.optional(z.array(z.string())),
+});
+export type StoredConflict = z.infer<typeof conflictDoc>;
+
+/** State of the push, the pull, the results or the healing. `data` is theirs. */
 export const transferDoc = z.object({
   _id: z.string(),
   _rev: z.optional(z.string()),
@@ -333,7 +352,7 @@ export type StoredTransfer = z.infer<typeof transferDoc>;
 /*
  * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
  * `h:` headers, `hr:` reports, `hs` the store, `hk` housekeeping, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures,
- * `k:` keys are read when they are needed; `u:` quarantine is read soon after.
+ * `k:` keys, `c:` conflicts are read when they are needed; `u:` quarantine is read soon after.
  */
 const digits = 12;
 const padded = (value: number): string => String(value).padStart(digits, '0');
@@ -349,6 +368,8 @@ export const failurePrefix = (sequence: number): string => `f:${padded(sequence)
 export const reportId = (sequence: number): string => `hr:${padded(sequence)}`;
 export const housekeepingId = 'hk';
 export const transferId = (name: string): string => `ht:${name}`;
+export const conflictPrefix = 'c:';
+export const conflictId = (docId: string): string => `${conflictPrefix}${docId}`;
 export const editFailureId = (docId: string): string => `f:edit:${docId}`;
 /** The record of a key: `o` of an operation, `b` of a bulk operation. */
 export const claimId = (of: 'o' | 'b', key: string): string => `k:${of}:${key}`;

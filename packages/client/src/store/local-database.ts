@@ -32,6 +32,9 @@ const changedDocs = z.object({
 });
 const databaseInfo = z.object({ doc_count: z.number(), update_seq: z.union([z.number(), z.string()]) });
 
+/** Documents whose leaves are read side by side. */
+const leavesAtOnce = 20;
+
 /** A change with the winning document; without one where it is deleted. */
 export interface ChangedDoc {
   readonly id: string;
@@ -110,6 +113,33 @@ export class LocalDatabase implements DocumentStore {
   /** Revisions with their attachments, ready to be written elsewhere as they are. */
   async readWhole(wanted: readonly { readonly id: string; readonly rev: string }[]): Promise<readonly RevisionRead[]> {
     return this.#bulkGet(wanted, true);
+  }
+
+  /** All leaves of these documents, deleted ones too, each with its history. A document that never was has none. */
+  async leaves(ids: readonly string[]): Promise<readonly RevisionRead[]> {
+    const reads: RevisionRead[] = [];
+    for (let at = 0; at < ids.length; at += leavesAtOnce) {
+      const part = ids.slice(at, at + leavesAtOnce);
+      const answers = await marked(() => Promise.all(part.map((id) => this.#openRevisions(id))));
+      const parsed = bulkGetResults.safeParse(part.map((id, place) => ({ id, docs: answers[place] })));
+      if (!parsed.success) throw unreadable();
+      reads.push(...revisionReads(parsed.data));
+    }
+    return reads;
+  }
+
+  async #openRevisions(id: string): Promise<unknown> {
+    try {
+      return await this.pouch.get(id, { open_revs: 'all', revs: true });
+    } catch (error) {
+      if ((error as { status?: unknown } | null)?.status === 404) return [];
+      throw error;
+    }
+  }
+
+  /** Stores revisions as they are, with the histories that they carry (`_revisions`). They never conflict. */
+  async writeRevisions(docs: readonly Doc[]): Promise<void> {
+    await marked(() => this.pouch.bulkDocs(docs, { new_edits: false }));
   }
 
   /** The changes after `since`, at most `limit`. */

@@ -11,7 +11,7 @@ import type { Gate } from '../run/gate.js';
 
 /** Something that goes to the server or comes from it, step by step. `Data` is what it must remember. */
 export interface Errand<Data, Step> {
-  readonly name: 'push' | 'pull' | 'confirm' | 'results' | `publish:${string}`;
+  readonly name: 'push' | 'pull' | 'confirm' | 'results' | 'heal' | `publish:${string}`;
   readonly initial: Data;
   /** Reads what it remembers; undefined when it is of another shape. */
   parse(json: unknown): Data | undefined;

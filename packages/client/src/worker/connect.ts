@@ -53,6 +53,7 @@ class ConnectedClient implements RemoteClient {
   readonly failures$: Client['failures$'];
   readonly events$: Client['events$'];
   readonly quarantine$: Client['quarantine$'];
+  readonly conflicts$: Client['conflicts$'];
   readonly #connection: Connection;
   readonly #credentials: ConnectOptions['credentials'];
   readonly #presence: OwnPresence;
@@ -89,6 +90,7 @@ class ConnectedClient implements RemoteClient {
     this.status$ = this.#state('status$');
     this.failures$ = this.#state('failures$');
     this.quarantine$ = this.#state('quarantine$');
+    this.conflicts$ = this.#state('conflicts$');
     // Each subscriber gets the last 1,000 first, as from the client itself.
     this.events$ = this.#connection.observe({ on: 'client', observable: 'events$' });
   }

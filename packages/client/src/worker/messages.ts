@@ -54,6 +54,7 @@ const clientObservables = [
   'failures$',
   'events$',
   'quarantine$',
+  'conflicts$',
 ] as const satisfies readonly (keyof Client)[];
 export type ClientObservable = (typeof clientObservables)[number];
 

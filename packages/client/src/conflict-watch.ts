@@ -1,0 +1,81 @@
+import { healErrand, withAgain, type HealData, type HealStep } from './heal/errand.js';
+import { Healing, type HealingParts } from './heal/healing.js';
+import type { OpenConflicts } from './heal/open-conflicts.js';
+import { Settling } from './heal/settling.js';
+import type { ResolveConflict } from './model/conflict.js';
+import type { TransferStatus } from './model/states.js';
+import { beginWait } from './retry/wait.js';
+import { Transfer, type TransferParts } from './sync/transfer.js';
+
+/** Changes that come in a burst are looked at together. */
+const soonMs = 1000;
+const soonKey = 'heal-soon';
+
+/** Looks for documents with conflicts, and heals them. In the tab that leads; wired together here. */
+export class ConflictWatch {
+  readonly #parts: TransferParts & Pick<HealingParts, 'local'> & { readonly follows: boolean };
+  readonly #transfer: Transfer<HealData, HealStep>;
+  #listening: { cancel(): void } | undefined;
+
+  constructor(
+    parts: Omit<HealingParts, 'settling'> &
+      TransferParts & {
+        readonly conflicts: OpenConflicts;
+        readonly resolve: ResolveConflict | undefined;
+        /** The list of open conflicts has changed. */
+        readonly found: () => void;
+        /** Conflicts may come at any time, not only with a pull of ours. */
+        readonly follows: boolean;
+      },
+  ) {
+    this.#parts = parts;
+    const healing = new Healing({ ...parts, settling: new Settling(parts) });
+    // It works on what is here: whether there is a network, or who is signed in, is nothing to it.
+    const gate: TransferParts['gate'] = { state: () => 'open', failed: () => undefined };
+    this.#transfer = new Transfer(healErrand({ local: parts.local, healing }), { ...parts, gate });
+  }
+
+  async resume(): Promise<void> {
+    if (this.#parts.follows) this.#listening ??= this.#listen();
+    await this.#transfer.resume();
+  }
+
+  /** There may be new conflicts. */
+  poke(): void {
+    this.#transfer.poke();
+  }
+
+  /** These documents may have conflicts: the app says so. */
+  async look(ids: readonly string[]): Promise<void> {
+    if (ids.length > 0) await this.#transfer.amend((data) => withAgain(data, ids));
+  }
+
+  /** Whether nothing is left to be healed, by what is stored. */
+  isOver(): Promise<boolean> {
+    return this.#transfer.isOver();
+  }
+
+  status(): TransferStatus {
+    return this.#transfer.status();
+  }
+
+  async close(): Promise<void> {
+    this.#listening?.cancel();
+    await this.#transfer.idle();
+  }
+
+  #listen(): { cancel(): void } {
+    const { local, scheduler, clock } = this.#parts;
+    const changes = local.pouch.changes({ live: true, since: 'now', return_docs: false });
+    changes.on('change', () => {
+      if (scheduler.isWaiting(soonKey)) return;
+      scheduler.wait(soonKey, beginWait(clock, soonMs), () => {
+        this.poke();
+      });
+    });
+    // A listener that breaks costs nothing but time: the look once a minute finds what it would have told.
+    changes.on('error', () => undefined);
+    Promise.resolve(changes).catch(() => undefined);
+    return changes;
+  }
+}

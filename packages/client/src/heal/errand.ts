@@ -1,0 +1,86 @@
+import { z } from 'zod/mini';
+import type { LocalDatabase } from '../store/local-database.js';
+import type { Errand } from '../sync/transfer.js';
+import type { Healing } from './healing.js';
+
+/** Changes that are read in one call. */
+const changesAtOnce = 500;
+/** Documents with conflicts that are looked at together. */
+const documentsAtOnce = 50;
+
+/** Documents of a page of changes that were not looked at yet. */
+interface Found {
+  readonly ids: readonly string[];
+  readonly from: number | string;
+  readonly to: number | string;
+}
+
+const healData = z.object({
+  /** Local changes up to here were looked at. */
+  since: z.union([z.number(), z.string()]),
+  /** Documents that must be looked at again. */
+  again: z.array(z.string()),
+});
+export type HealData = z.infer<typeof healData>;
+
+export interface HealStep {
+  readonly ids: readonly string[];
+  readonly since: number | string;
+  readonly isRetry: boolean;
+}
+
+/**
+ * Follows the changes of the local documents, and heals those that have conflicts. Needs neither the network nor a
+ * sign-in. What cannot be healed now is looked at again on the ramp; all others go on.
+ */
+export function healErrand({ local, healing }: { local: LocalDatabase; healing: Healing }): Errand<HealData, HealStep> {
+  let rest: Found | undefined;
+  return {
+    name: 'heal',
+    initial: { since: 0, again: [] },
+    parse: (json) => {
+      const parsed = healData.safeParse(json);
+      return parsed.success ? parsed.data : undefined;
+    },
+    next: async ({ since, again }) => {
+      if (rest?.from !== since) rest = await nextConflicts(local, since);
+      if (rest !== undefined) {
+        const ids = rest.ids.slice(0, documentsAtOnce);
+        const isLast = ids.length === rest.ids.length;
+        return { ids, since: isLast ? rest.to : since, isRetry: false };
+      }
+      return again.length === 0 ? undefined : { ids: again.slice(0, documentsAtOnce), since, isRetry: true };
+    },
+    carry: async ({ ids, since, isRetry }, data) => {
+      const { healed, later, error } = await healing.heal(ids);
+      if (!isRetry && rest !== undefined) {
+        rest = rest.ids.length > ids.length ? { ...rest, ids: rest.ids.slice(ids.length) } : undefined;
+      }
+      const looked = new Set(ids);
+      // Those that stay go behind the others: each gets its turn.
+      const again = [...data.again.filter((id) => !looked.has(id)), ...later];
+      return {
+        data: { since, again },
+        transferred: healed,
+        behind: again.length > 0,
+        ...(isRetry && later.length > 0 ? { error } : {}),
+      };
+    },
+  };
+}
+
+/** These are to be looked at, whether they have changed or not. */
+export function withAgain(data: HealData, ids: readonly string[]): HealData {
+  return { ...data, again: [...new Set([...data.again, ...ids])] };
+}
+
+/**
+ * The next documents with more than one leaf among the changes. Undefined: there is none, and too little was read to be
+ * worth writing down.
+ */
+async function nextConflicts(local: LocalDatabase, since: number | string): Promise<Found | undefined> {
+  const { changes, last } = await local.changesAfter(since, changesAtOnce);
+  const ids = changes.filter(({ id, revs }) => revs.length > 1 && !id.startsWith('_design/')).map(({ id }) => id);
+  if (ids.length === 0 && changes.length < changesAtOnce) return undefined;
+  return { ids: [...new Set(ids)], from: since, to: last };
+}

@@ -1,0 +1,124 @@
+import type { AnyAction, DocumentAction } from '../model/handler.js';
+import type { Doc } from '../model/json.js';
+import type { RevisionRead } from '../model/pouch.js';
+import { endStates } from '../model/states.js';
+import type { Failures } from '../queue/failures.js';
+import { partAt } from '../queue/parts.js';
+import { failureId, sequenceOf, type RowState } from '../queue/stored.js';
+import type { Writer, Writers } from '../queue/writers.js';
+import type { LocalDatabase } from '../store/local-database.js';
+import type { HealedRows } from './healed-rows.js';
+import type { ReplayedOperation } from './replay.js';
+import type { Leaf, OwnWrite } from './tree.js';
+
+/** An operation of ours that wrote on a document with conflicts. */
+export interface OwnOperation extends OwnWrite {
+  readonly writer: Writer;
+  readonly row: RowState;
+  /** Undefined: it cannot be run again here. */
+  readonly action: DocumentAction | undefined;
+}
+
+/** A document with more than one leaf, and what we know of it. */
+export interface Examined {
+  readonly id: string;
+  readonly leaves: readonly Leaf[];
+  /** The leaves as documents, by revision. */
+  readonly docs: ReadonlyMap<string, Doc>;
+  /** In the order of the queue. */
+  readonly own: readonly OwnOperation[];
+  /** Something is under way on it: it is looked at again later. */
+  readonly isBusy: boolean;
+  /** An operation waits for its action to be there. */
+  readonly waitsForAction: boolean;
+}
+
+export interface ExaminingParts {
+  readonly local: LocalDatabase;
+  readonly writers: Writers;
+  readonly failures: Failures;
+  readonly actions: ReadonlyMap<string, AnyAction>;
+}
+
+/** Reads these documents with all their leaves, and our operations on them. Two reads of documents, however many there are. */
+export async function examine(
+  ids: readonly string[],
+  rows: HealedRows,
+  { local, writers, failures, actions }: ExaminingParts,
+): Promise<readonly Examined[]> {
+  const trees = treesOf(await local.leaves(ids));
+  const conflicted = [...trees].flatMap(([id, { leaves }]) => (leaves.length > 1 ? [id] : []));
+  const found = await writers.of(
+    conflicted,
+    ({ s, r }) => s === 'intent' || (r !== undefined && s !== 'already-applied'),
+  );
+  const all = [...found.values()].flat();
+  await rows.read(all);
+  if (all.length > 0) await failures.load();
+  return ids.map((id) => {
+    const { leaves, docs } = trees.get(id) ?? { leaves: [], docs: new Map<string, Doc>() };
+    const own = (found.get(id) ?? []).flatMap((writer): OwnOperation[] => {
+      const row = rows.of(writer);
+      if (row?.r === undefined) return [];
+      const action = actionOf(writer, actions);
+      const standing = standingOf(writer, row, action, failures);
+      return [{ writer, row, action, standing, revs: [row.r, ...(row.h ?? [])] }];
+    });
+    const isUnderWay = ({ header, index, row }: Writer): boolean =>
+      !isAtEnd(header) && (row.s === 'intent' || index >= header.cursor);
+    return {
+      id,
+      leaves,
+      docs,
+      own,
+      isBusy: (found.get(id) ?? []).some(isUnderWay),
+      waitsForAction: own.some(({ standing, action }) => standing === 'held' && action === undefined),
+    };
+  });
+}
+
+function isAtEnd(header: Writer['header']): boolean {
+  return endStates.has(header.state) && header.unsettled === undefined;
+}
+
+function actionOf({ header, index }: Writer, actions: ReadonlyMap<string, AnyAction>): DocumentAction | undefined {
+  const action = actions.get(partAt(header, index).action);
+  return action?.kind === 'document' ? action : undefined;
+}
+
+function standingOf(
+  { header, index }: Writer,
+  row: RowState,
+  action: DocumentAction | undefined,
+  failures: Failures,
+): OwnWrite['standing'] {
+  if (row.s === 'failed') return 'over';
+  const failure = failures.get(failureId(sequenceOf(header._id), index));
+  // Refused by the server: until a person has decided, or the server takes it after all, it stays as it is.
+  if (failure !== undefined) return failure.resolution === undefined ? 'held' : 'over';
+  return action === undefined ? 'held' : 'counts';
+}
+
+function treesOf(reads: readonly RevisionRead[]): ReadonlyMap<string, { leaves: Leaf[]; docs: Map<string, Doc> }> {
+  const trees = new Map<string, { leaves: Leaf[]; docs: Map<string, Doc> }>();
+  for (const { id, doc, ancestors } of reads) {
+    const tree = trees.get(id) ?? { leaves: [], docs: new Map<string, Doc>() };
+    trees.set(id, tree);
+    const rev = doc._rev ?? '';
+    tree.leaves.push({ rev, deleted: doc._deleted === true, ancestors });
+    tree.docs.set(rev, plain(doc));
+  }
+  return trees;
+}
+
+/** The document as an action knows it: without what was read beside it. */
+export function plain(doc: Doc): Doc {
+  const rest: Record<string, unknown> = { ...doc };
+  delete rest['_revisions'];
+  return rest as unknown as Doc;
+}
+
+/** The operation as it is run on the winner; nothing where it cannot be. */
+export function asReplayed({ action, writer }: OwnOperation, isBuried: boolean): readonly ReplayedOperation[] {
+  return action === undefined ? [] : [{ action, content: writer.operation.c, isBuried }];
+}
