@@ -32,7 +32,7 @@ export class ConflictWatch {
     const healing = new Healing({ ...parts, settling: new Settling(parts) });
     // It works on what is here: whether there is a network, or who is signed in, is nothing to it.
     const gate: TransferParts['gate'] = { state: () => 'open', failed: () => undefined };
-    this.#transfer = new Transfer(healErrand({ local: parts.local, healing }), { ...parts, gate });
+    this.#transfer = new Transfer(healErrand({ ...parts, healing }), { ...parts, gate });
   }
 
   async resume(): Promise<void> {

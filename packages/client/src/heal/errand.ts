@@ -1,4 +1,5 @@
 import { z } from 'zod/mini';
+import { untilAborted } from '../run/handlers.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import type { Errand } from '../sync/transfer.js';
 import type { Healing } from './healing.js';
@@ -31,9 +32,18 @@ export interface HealStep {
 
 /**
  * Follows the changes of the local documents, and heals those that have conflicts. Needs neither the network nor a
- * sign-in. What cannot be healed now is looked at again on the ramp; all others go on.
+ * sign-in. What cannot be healed now is looked at again on the ramp; all others go on. A local call that never settles, as
+ * when another tab closes the database, does not keep the client from closing.
  */
-export function healErrand({ local, healing }: { local: LocalDatabase; healing: Healing }): Errand<HealData, HealStep> {
+export function healErrand({
+  local,
+  healing,
+  closed,
+}: {
+  local: LocalDatabase;
+  healing: Healing;
+  closed: AbortSignal;
+}): Errand<HealData, HealStep> {
   let rest: Found | undefined;
   return {
     name: 'heal',
@@ -43,7 +53,7 @@ export function healErrand({ local, healing }: { local: LocalDatabase; healing: 
       return parsed.success ? parsed.data : undefined;
     },
     next: async ({ since, again }) => {
-      if (rest?.from !== since) rest = await nextConflicts(local, since);
+      if (rest?.from !== since) rest = await untilAborted(nextConflicts(local, since), closed);
       if (rest !== undefined) {
         const ids = rest.ids.slice(0, documentsAtOnce);
         const isLast = ids.length === rest.ids.length;
@@ -52,7 +62,7 @@ export function healErrand({ local, healing }: { local: LocalDatabase; healing: 
       return again.length === 0 ? undefined : { ids: again.slice(0, documentsAtOnce), since, isRetry: true };
     },
     carry: async ({ ids, since, isRetry }, data) => {
-      const { healed, later, error } = await healing.heal(ids);
+      const { healed, later, error } = await untilAborted(healing.heal(ids), closed);
       if (!isRetry && rest !== undefined) {
         rest = rest.ids.length > ids.length ? { ...rest, ids: rest.ids.slice(ids.length) } : undefined;
       }
