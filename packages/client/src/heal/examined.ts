@@ -8,25 +8,17 @@ import { failureId, sequenceOf, type RowState } from '../queue/stored.js';
 import type { Writer, Writers } from '../queue/writers.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import type { HealedRows } from './healed-rows.js';
-import type { ReplayedOperation } from './replay.js';
+import type { Examined, OwnOperation } from './treatment.js';
 import type { Leaf, OwnWrite } from './tree.js';
 
 /** An operation of ours that wrote on a document with conflicts. */
-export interface OwnOperation extends OwnWrite {
+export interface FoundOperation extends OwnOperation {
   readonly writer: Writer;
   readonly row: RowState;
-  /** Undefined: it cannot be run again here. */
-  readonly action: DocumentAction | undefined;
 }
 
 /** A document with more than one leaf, and what we know of it. */
-export interface Examined {
-  readonly id: string;
-  readonly leaves: readonly Leaf[];
-  /** The leaves as documents, by revision. */
-  readonly docs: ReadonlyMap<string, Doc>;
-  /** In the order of the queue. */
-  readonly own: readonly OwnOperation[];
+export interface Found extends Examined<FoundOperation> {
   /** Something is under way on it: it is looked at again later. */
   readonly isBusy: boolean;
   /** An operation waits for its action to be there. */
@@ -45,7 +37,7 @@ export async function examine(
   ids: readonly string[],
   rows: HealedRows,
   { local, writers, failures, actions }: ExaminingParts,
-): Promise<readonly Examined[]> {
+): Promise<readonly Found[]> {
   const trees = treesOf(await local.leaves(ids));
   const conflicted = [...trees].flatMap(([id, { leaves }]) => (leaves.length > 1 ? [id] : []));
   const found = await writers.of(
@@ -57,12 +49,12 @@ export async function examine(
   if (all.length > 0) await failures.load();
   return ids.map((id) => {
     const { leaves, docs } = trees.get(id) ?? { leaves: [], docs: new Map<string, Doc>() };
-    const own = (found.get(id) ?? []).flatMap((writer): OwnOperation[] => {
+    const own = (found.get(id) ?? []).flatMap((writer): FoundOperation[] => {
       const row = rows.of(writer);
       if (row?.r === undefined) return [];
       const action = actionOf(writer, actions);
       const standing = standingOf(writer, row, action, failures);
-      return [{ writer, row, action, standing, revs: [row.r, ...(row.h ?? [])] }];
+      return [{ writer, row, action, content: writer.operation.c, standing, revs: [row.r, ...(row.h ?? [])] }];
     });
     const isUnderWay = ({ header, index, row }: Writer): boolean =>
       !isAtEnd(header) && (row.s === 'intent' || index >= header.cursor);
@@ -116,9 +108,4 @@ export function plain(doc: Doc): Doc {
   const rest: Record<string, unknown> = { ...doc };
   delete rest['_revisions'];
   return rest as unknown as Doc;
-}
-
-/** The operation as it is run on the winner; nothing where it cannot be. */
-export function asReplayed({ action, writer }: OwnOperation, isBuried: boolean): readonly ReplayedOperation[] {
-  return action === undefined ? [] : [{ action, content: writer.operation.c, isBuried }];
 }

@@ -16,12 +16,11 @@ import {
   type StoredFailure,
   type StoredQuarantine,
 } from '../queue/stored.js';
-import { asReplayed, examine, plain, type Examined, type ExaminingParts, type OwnOperation } from './examined.js';
+import { examine, type ExaminingParts, type Found, type FoundOperation } from './examined.js';
 import { HealedRows } from './healed-rows.js';
 import { findOwnWrites } from './own-writes.js';
-import { replay, type Replay } from './replay.js';
 import type { Settling } from './settling.js';
-import { judge, type Judgement, type Leaf } from './tree.js';
+import { afterTreatment, losingLeaves, treatmentOf, type Treatment } from './treatment.js';
 
 export interface HealingParts extends ExaminingParts {
   readonly queue: Queue;
@@ -46,13 +45,9 @@ export interface Healed {
   readonly error: unknown;
 }
 
-/** A document with a buried operation, and what is to be done. */
-interface Treatment {
-  readonly examined: Examined;
-  readonly judgement: Judgement;
-  /** The operations that are run, in their order: the first is a buried one. */
-  readonly operations: readonly OwnOperation[];
-  readonly replay: Replay;
+/** A treatment on its way. */
+interface Patient extends Treatment<FoundOperation> {
+  readonly found: Found;
   /** The revision in which the operations are in the end; undefined: not known, or not written. */
   rev: string | undefined;
 }
@@ -78,58 +73,46 @@ export class Healing {
   async heal(ids: readonly string[]): Promise<Healed> {
     const rows = new HealedRows(this.#parts.queue);
     const examined = await findOwnWrites(await examine(ids, rows, this.#parts), this.#parts.local);
-    const later = new Set(
-      examined.filter(({ isBusy, waitsForAction }) => isBusy || waitsForAction).map(({ id }) => id),
-    );
+    const later = new Set(examined.filter(({ isBusy }) => isBusy).map(({ id }) => id));
     const ready = examined.filter(({ isBusy }) => !isBusy);
-    const treatments = ready.flatMap((one) => this.#treatmentOf(one, later));
-    await this.#intend(treatments, rows, later);
-    await this.#write(treatments, later);
-    await this.#record(treatments, rows, later);
-    const after = ready.flatMap((one) =>
-      later.has(one.id) && !one.waitsForAction ? [] : [afterTreatment(one, treatments)],
-    );
+    const patients = ready.flatMap((one) => this.#patientOf(one, later));
+    await this.#intend(patients, rows, later);
+    await this.#write(patients, later);
+    this.#keepFound(ready, patients, rows);
+    await this.#record(patients, rows, later);
+    const treated = new Map(patients.map((patient) => [patient.found, patient]));
+    const after = ready.flatMap((one) => {
+      const patient = treated.get(one);
+      if (later.has(one.id)) return [];
+      return [patient?.rev === undefined ? one : afterTreatment(one, patient, patient.rev)];
+    });
     for (const id of await this.#parts.settling.settle(after)) later.add(id);
+    for (const { id, waitsForAction } of ready) if (waitsForAction) later.add(id);
     const error = new RetryableError('Some conflicts could not be healed now.', {
       class: 'conflict',
       code: 'not-healed',
     });
-    return { healed: treatments.filter(({ rev }) => rev !== undefined).length, later: [...later], error };
+    return { healed: patients.filter(({ rev }) => rev !== undefined).length, later: [...later], error };
   }
 
   /** What is to be done about one document; nothing where no operation is buried. */
-  #treatmentOf(examined: Examined, later: Set<string>): Treatment[] {
-    const { id, leaves, docs, own } = examined;
-    const judgement = judge(leaves, own);
-    const [first] = judgement?.buried ?? [];
-    if (judgement === undefined || first === undefined) return [];
-    const buried = new Set(judgement.buried.flatMap((place) => own[place] ?? []));
-    const { rev } = judgement.winner;
-    if (judgement.isGone) {
-      // Whatever it changed, the document was deleted since. Nothing is written; a later document of this id is not its own.
-      const outcomes = new Map([...buried].map((_, place) => [place, { kind: 'there' } as const]));
-      return [{ examined, judgement, operations: [...buried], replay: { doc: undefined, outcomes }, rev }];
-    }
-    const winner = docs.get(judgement.winner.rev);
-    if (winner === undefined) return [];
-    const operations = own.filter(({ standing }, place) => place >= first && standing === 'counts');
+  #patientOf(found: Found, later: Set<string>): Patient[] {
     try {
-      const done = replay(
-        winner,
-        operations.flatMap((one) => asReplayed(one, buried.has(one))),
-      );
-      return [{ examined, judgement, operations, replay: done, rev: done.doc === undefined ? rev : undefined }];
+      const treatment = treatmentOf(found);
+      if (treatment === undefined) return [];
+      const rev = treatment.replay.doc === undefined ? treatment.judgement.winner.rev : undefined;
+      return [{ ...treatment, found, rev }];
     } catch (error) {
       if (!(error instanceof RetryableError)) throw error;
-      later.add(id);
+      later.add(found.id);
       return [];
     }
   }
 
   /** Makes durable on which revisions operations are about to be run again. */
-  async #intend(treatments: readonly Treatment[], rows: HealedRows, later: Set<string>): Promise<void> {
-    for (const { examined, judgement, operations, replay } of treatments) {
-      if (later.has(examined.id)) continue;
+  async #intend(patients: readonly Patient[], rows: HealedRows, later: Set<string>): Promise<void> {
+    for (const { found, judgement, operations, replay } of patients) {
+      if (later.has(found.id)) continue;
       for (const [place, { kind }] of replay.outcomes) {
         const operation = operations[place];
         if (kind !== 'written' || operation === undefined || operation.row.g === judgement.winner.rev) continue;
@@ -140,47 +123,53 @@ export class Healing {
     if (records.length === 0) return;
     const { revs } = await this.#parts.queue.write(records);
     rows.written(revs);
-    this.#dropLost(treatments, rows, later);
+    this.#dropLost(patients, rows, later);
   }
 
   /** What another tab has changed is its own now. */
-  #dropLost(treatments: readonly Treatment[], rows: HealedRows, later: Set<string>): void {
-    for (const { examined, operations } of treatments) {
-      if (operations.some(({ writer }) => rows.of(writer) === undefined)) later.add(examined.id);
+  #dropLost(patients: readonly Patient[], rows: HealedRows, later: Set<string>): void {
+    for (const { found, operations } of patients) {
+      if (operations.some(({ writer }) => rows.of(writer) === undefined)) later.add(found.id);
     }
   }
 
-  async #write(treatments: readonly Treatment[], later: Set<string>): Promise<void> {
+  async #write(patients: readonly Patient[], later: Set<string>): Promise<void> {
     const { local, settling, wrote, closed } = this.#parts;
-    const open = treatments.filter(({ examined, replay }) => replay.doc !== undefined && !later.has(examined.id));
+    const open = patients.filter(({ found, replay }) => replay.doc !== undefined && !later.has(found.id));
     if (open.length === 0 || closed.aborted) return;
     // What is deleted goes as a whole: the winner last, or another version would be the document for a moment (S8).
     const deleted = open.filter(({ replay }) => replay.doc?._deleted === true);
-    const losing = deleted.map(({ examined: { id, leaves }, judgement: { winner } }) => ({
-      id,
-      revs: leaves.flatMap((leaf) => (leaf.deleted || leaf === winner ? [] : [leaf.rev])),
-    }));
+    const losing = deleted.map(({ found, judgement }) => ({ id: found.id, revs: losingLeaves(found, judgement) }));
     for (const id of await settling.remove(losing)) later.add(id);
-    const ready = open.filter(({ examined }) => !later.has(examined.id));
+    const ready = open.filter(({ found }) => !later.has(found.id));
     const answer = await local.write(ready.flatMap(({ replay }) => replay.doc ?? []));
     if (answer.rows.some(({ ok }) => ok)) wrote();
     const revs = new Map(answer.rows.flatMap((row) => (row.ok && row.rev !== undefined ? [[row.id, row.rev]] : [])));
-    for (const treatment of ready) {
-      treatment.rev = revs.get(treatment.examined.id);
+    for (const patient of ready) {
+      patient.rev = revs.get(patient.found.id);
       // Someone has written meanwhile, or no one knows: the next look finds out.
-      if (treatment.rev === undefined) later.add(treatment.examined.id);
+      if (patient.rev === undefined) later.add(patient.found.id);
     }
     if (answer.error !== undefined) throw answer.error as Error;
   }
 
+  /** What was found written after a stop is stored, where nothing more is to be done about it. */
+  #keepFound(ready: readonly Found[], patients: readonly Patient[], rows: HealedRows): void {
+    const treated = new Set(patients.flatMap(({ operations }) => operations));
+    for (const operation of ready.flatMap(({ own }) => own)) {
+      if (treated.has(operation) || healedIn(operation).length === (operation.row.h?.length ?? 0)) continue;
+      rows.change(operation.writer, (row) => withoutIntent({ ...row, h: healedIn(operation) }));
+    }
+  }
+
   /** Stores what became of the operations: in which revision they are, or that they have failed. */
-  async #record(treatments: readonly Treatment[], rows: HealedRows, later: Set<string>): Promise<void> {
+  async #record(patients: readonly Patient[], rows: HealedRows, later: Set<string>): Promise<void> {
     const { queue, failures, reports, quarantine, failed } = this.#parts;
     const added: StoredFailure[] = [];
     const conflicting: StoredQuarantine[] = [];
-    for (const treatment of treatments) {
-      const { examined, operations, replay, rev } = treatment;
-      if (rev === undefined || later.has(examined.id)) continue;
+    for (const patient of patients) {
+      const { found, operations, replay, rev } = patient;
+      if (rev === undefined || later.has(found.id)) continue;
       for (const [place, outcome] of replay.outcomes) {
         const operation = operations[place];
         if (operation === undefined) continue;
@@ -203,9 +192,9 @@ export class Healing {
     }));
     const revs = await reports.write(counted, [...records, ...known, ...conflicting]);
     rows.written(revs);
-    this.#dropLost(treatments, rows, later);
+    this.#dropLost(patients, rows, later);
     const lost = new Set(
-      operationsOf(treatments).flatMap((one) => (rows.of(one.writer) === undefined ? nameOf(one) : [])),
+      operationsOf(patients).flatMap((one) => (rows.of(one.writer) === undefined ? nameOf(one) : [])),
     );
     await this.#takeBack(
       known.filter(({ _id }) => lost.has(_id)),
@@ -230,7 +219,7 @@ export class Healing {
     );
   }
 
-  #failureOf({ writer, row }: OwnOperation, code: string, reason: string): StoredFailure {
+  #failureOf({ writer, row }: FoundOperation, code: string, reason: string): StoredFailure {
     const { clock, appVersion } = this.#parts;
     const { header, index, operation } = writer;
     return {
@@ -252,7 +241,7 @@ export class Healing {
     };
   }
 
-  #conflictOf({ writer }: OwnOperation, found: Doc): StoredQuarantine {
+  #conflictOf({ writer }: FoundOperation, found: Doc): StoredQuarantine {
     const { header, index, operation } = writer;
     const { key, origin } = keyOf(header, operation, index);
     const id = operation.i as string;
@@ -262,34 +251,8 @@ export class Healing {
   }
 }
 
-/** The tree and our operations as they are after a treatment: what is left to be removed is judged by that. */
-function afterTreatment(examined: Examined, treatments: readonly Treatment[]): Examined {
-  const treatment = treatments.find((one) => one.examined === examined);
-  if (treatment?.rev === undefined) return examined;
-  const { judgement, operations, replay, rev } = treatment;
-  const outcomeOf = new Map(
-    [...replay.outcomes].flatMap(([place, one]) => {
-      const operation = operations[place];
-      return operation === undefined ? [] : [[operation, one] as const];
-    }),
-  );
-  const own = examined.own.map((one): OwnOperation => {
-    const outcome = outcomeOf.get(one);
-    if (outcome === undefined) return one;
-    return outcome.kind === 'failed' ? { ...one, standing: 'over' } : { ...one, revs: [...one.revs, rev] };
-  });
-  if (replay.doc === undefined) return { ...examined, own };
-  const { winner } = judgement;
-  const deleted = replay.doc._deleted === true;
-  const written: Leaf = { rev, deleted, ancestors: [rev, ...winner.ancestors] };
-  // Of a document that was deleted nothing is left to be removed.
-  const others = deleted ? [] : examined.leaves.filter((leaf) => leaf !== winner);
-  const docs = new Map([...examined.docs, [rev, plain({ ...replay.doc, _rev: rev })] as const]);
-  return { ...examined, own, leaves: [written, ...others], docs };
-}
-
 /** The revisions in which an operation was found or healed, as they are to be stored. */
-function healedIn({ revs }: OwnOperation): string[] {
+function healedIn({ revs }: FoundOperation): string[] {
   return revs.slice(1);
 }
 
@@ -299,15 +262,15 @@ function withoutIntent(row: RowState): RowState {
   return rest;
 }
 
-function operationsOf(treatments: readonly Treatment[]): readonly OwnOperation[] {
-  return treatments.flatMap(({ operations }) => operations);
+function operationsOf(patients: readonly Patient[]): readonly FoundOperation[] {
+  return patients.flatMap(({ operations }) => operations);
 }
 
 /** The name of its failure. */
-function nameOf({ writer: { header, index } }: OwnOperation): string {
+function nameOf({ writer: { header, index } }: FoundOperation): string {
   return failureId(sequenceOf(header._id), index);
 }
 
-function keyAndOrigin({ header, operation, index }: OwnOperation['writer']): { key: string; origin: string } {
+function keyAndOrigin({ header, operation, index }: FoundOperation['writer']): { key: string; origin: string } {
   return keyOf(header, operation, index);
 }

@@ -2,14 +2,15 @@ import type { Doc } from '../model/json.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { sameJson } from '../model/same-json.js';
 import { findOwnRevisions } from '../run/history.js';
-import { asReplayed, plain, type Examined, type OwnOperation } from './examined.js';
+import { plain, type Found, type FoundOperation } from './examined.js';
 import { replay } from './replay.js';
+import { asReplayed } from './treatment.js';
 import { inOrder, type Leaf } from './tree.js';
 
 /** An operation with an intent, and a revision that may be what came of it. */
 interface Trace {
-  readonly examined: Examined;
-  readonly operation: OwnOperation;
+  readonly examined: Found;
+  readonly operation: FoundOperation;
   /** The revision on which it was tried. */
   readonly base: string;
   /** What follows the base, on each branch. */
@@ -21,14 +22,14 @@ interface Trace {
  * base of the intent and is just what the operations make of that; in the winner's history it is enough that the operation
  * is applied there, whatever came later (R3).
  */
-export async function findOwnWrites(examined: readonly Examined[], local: LocalDatabase): Promise<readonly Examined[]> {
+export async function findOwnWrites(examined: readonly Found[], local: LocalDatabase): Promise<readonly Found[]> {
   const traces = examined.flatMap(tracesOf);
   if (traces.length === 0) return examined;
   const wanted = traces.flatMap(({ examined: { id }, base, next }) => [base, ...next].map((rev) => ({ id, rev })));
   const bodies = new Map<string, Doc>();
   for (const { id, doc } of await local.readRevisions(wanted)) bodies.set(nameOf(id, doc._rev), plain(doc));
 
-  const found = new Map<OwnOperation, string>();
+  const found = new Map<FoundOperation, string>();
   for (const trace of traces) {
     const rev = exact(trace, bodies);
     if (rev !== undefined) found.set(trace.operation, rev);
@@ -45,7 +46,7 @@ export async function findOwnWrites(examined: readonly Examined[], local: LocalD
   }));
 }
 
-function tracesOf(examined: Examined): readonly Trace[] {
+function tracesOf(examined: Found): readonly Trace[] {
   return examined.own.flatMap((operation) => {
     const base = operation.row.g;
     if (base === undefined) return [];
@@ -67,8 +68,8 @@ function exact({ examined, base, next }: Trace, bodies: ReadonlyMap<string, Doc>
   return next.find((rev) => sameJson(withoutRev(bodies.get(nameOf(examined.id, rev))), withoutRev(doc)));
 }
 
-async function likely(traces: readonly Trace[], local: LocalDatabase): Promise<ReadonlyMap<OwnOperation, string>> {
-  const found = new Map<OwnOperation, string>();
+async function likely(traces: readonly Trace[], local: LocalDatabase): Promise<ReadonlyMap<FoundOperation, string>> {
+  const found = new Map<FoundOperation, string>();
   // The history is asked by document: one operation of each at a time.
   for (const { examined, operation, base } of traces) {
     const [winner] = inOrder(examined.leaves) as readonly [Leaf?];

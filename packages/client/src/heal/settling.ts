@@ -4,10 +4,10 @@ import type { Doc } from '../model/json.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { documentFailure } from '../actions/document.js';
 import { sameJson } from '../model/same-json.js';
-import type { Examined } from './examined.js';
+import type { Examined } from './treatment.js';
 import { markOf } from './mark.js';
 import type { ConflictState, OpenConflicts } from './open-conflicts.js';
-import { judge, type Judgement } from './tree.js';
+import { judge, type Judgement, type OwnWrite } from './tree.js';
 
 /** A resolver whose answers lose again and again is not asked any more: two that disagree would go on for ever. */
 const mostDecisions = 5;
@@ -77,9 +77,9 @@ export class Settling {
   }
 
   /** What the app has decided before is its own, and answered for. */
-  #answered({ id, own }: Examined): Parameters<typeof judge>[1] {
+  #answered({ id, own }: Examined): readonly OwnWrite[] {
     const decided = this.#parts.conflicts.get(id)?.decided ?? [];
-    return decided.length === 0 ? own : [...own, { revs: decided, standing: 'over' as const }];
+    return decided.length === 0 ? own : [...own, { revs: decided, standing: 'over' }];
   }
 
   async #stateOf(examined: Examined, judgement: Judgement | undefined, later: Set<string>): Promise<ConflictState> {
