@@ -56,6 +56,8 @@ describe('setup', () => {
     expect((await sendAs(bob, 'PUT', url, { ...doc, user: bob.username, _rev: rev })).status).toBe(403);
     expect((await sendAs(bob, 'DELETE', `${url}?rev=${rev}`)).status).toBe(403);
     expect((await sendAs(ann, 'DELETE', `${url}?rev=${rev}`)).status).toBe(403);
+    const above = { ...doc, _id: 'result:s1:b1', user: bob.username, _rev: '9-ffffffffffffffffffffffffffffffff' };
+    await sendAs(bob, 'POST', at(`${results}/_bulk_docs`), { new_edits: false, docs: [above] });
     expect((await sendAs(supervisor, 'PUT', at(`${results}/result:s2:b1`), doc)).status).toBe(403);
     expect((await sendAs(ann, 'PUT', at(`${results}/_design/mine`), {})).status).toBeGreaterThanOrEqual(400);
     expect((await sendAs(supervisor, 'GET', url)).body).toMatchObject({ changes: 2, user: ann.username });

@@ -3,6 +3,9 @@ import { deviceRole } from '../databases.js';
 /*
  * The functions below run inside CouchDB (`validate_doc_update`), in an engine that knows ES5 only. They are text: a
  * bundler or compiler must not touch what is compared with what a server has.
+ *
+ * A direct write brings the revision that it stands on, or none. Replication (`new_edits: false`) brings the new one, and
+ * could put it beside or above a document of another user without ever showing that document to the validation.
  */
 
 const common = `
@@ -17,7 +20,8 @@ const common = `
     return false;
   }
   if (isAdmin()) return;
-  if (!userCtx.name) throw ({ unauthorized: 'Please sign in.' });`;
+  if (!userCtx.name) throw ({ unauthorized: 'Please sign in.' });
+  if (newDoc._rev && (!oldDoc || oldDoc._rev !== newDoc._rev)) refuse('Written directly, not with new_edits: false.');`;
 
 const deviceOnly = `
   if (!has(userCtx.roles, ${JSON.stringify(deviceRole)})) refuse('Only users with the role ${deviceRole} write here.');`;

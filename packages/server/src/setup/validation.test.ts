@@ -33,7 +33,8 @@ describe('the validation of results that devices share', () => {
     ['the device itself', { ...own, _id: 'device:s1', type: 'afield-device' }],
   ])('S1 a device writes %s of its own, and again', (_, doc) => {
     expect(refusal(shared, doc)).toBeUndefined();
-    expect(refusal(shared, { ...doc, changes: 2 }, doc)).toBeUndefined();
+    const there = { ...doc, _rev: '1-a' };
+    expect(refusal(shared, { ...there, changes: 2 }, there)).toBeUndefined();
   });
 
   it.each([
@@ -45,6 +46,8 @@ describe('the validation of results that devices share', () => {
     ['of another store than its id says', { ...own, store: 's2' }, null, /does not fit/],
     ['whose id only begins like the store', { ...own, _id: 'result:s11:b1' }, null, /does not fit/],
     ['of a type that its id does not have', { ...own, type: 'afield-device' }, null, /does not fit/],
+    ['beside what is there, by replication', { ...own, _rev: '1-b' }, null, /new_edits/],
+    ['above what is there, by replication', { ...own, _rev: '2-b' }, { ...own, _rev: '1-a' }, /new_edits/],
     ['without a store', { ...own, store: '' }, null, /store is missing/],
     ['that is none', { _id: 'x', type: 'person', user: 'ann' }, null, /no result/],
     ['with a reason, which may hold content', { ...own, operations: [{}, { reason: 'x' }] }, null, /is shared/],
