@@ -183,6 +183,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     local: documentStore,
     requests,
     failures,
+    newId,
     refusals: new Refusals({ queue, failures, reports, writers, clock, changed: calls.refusalsChanged }),
     pushed: calls.pushed,
     pushRests: calls.pushRests,

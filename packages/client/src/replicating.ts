@@ -5,8 +5,8 @@ import type { ClientStatus } from './model/states.js';
  * (`external-replication.ts`). Whoever asks whether the server has something asks here.
  */
 export interface Replicating {
-  /** Takes up what the last run left. Only in the tab that leads. */
-  resume(): Promise<void>;
+  /** Takes up what the last run of this store left. Only in the tab that leads. */
+  resume(storeId: string): Promise<void>;
   /** There may be something to do. */
   poke(): void;
   /** Local documents were written. */

@@ -7,7 +7,8 @@ import { beginWait } from './retry/wait.js';
 import type { LocalDatabase } from './store/local-database.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
 import { Pull } from './sync/pull.js';
-import { pushErrand, withBehind, type PushData, type PushStep } from './sync/push.js';
+import { Checkpoint, type PushData } from './sync/checkpoint.js';
+import { pushErrand, withBehind, type PushErrand, type PushStep } from './sync/push.js';
 import type { Refusals } from './sync/refusals.js';
 import { Transfer, type Carrier } from './sync/transfer.js';
 
@@ -17,6 +18,8 @@ export class Replication implements Replicating {
   readonly #pull: Pull;
   readonly #pullTransfer: Carrier;
   readonly #local: LocalDatabase;
+  readonly #pushErrand: PushErrand;
+  #storeId = '';
 
   constructor(
     parts: OutgoingParts & {
@@ -25,26 +28,45 @@ export class Replication implements Replicating {
       PouchDB: PouchConstructor;
       refusals: Refusals;
       pullEveryMs: number;
+      newId: () => string;
       /** A pull has come to its end: documents may have come, also with one that failed. */
       pulled: () => void;
     },
   ) {
     const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
     this.#local = local;
-    this.#push = new Outgoing(pushErrand({ local, server: new ServerDatabase(url, requests), refusals }), parts);
+    const server = new ServerDatabase(url, requests);
+    const checkpoint = new Checkpoint({
+      local,
+      server,
+      storeId: () => this.#storeId,
+      newId: parts.newId,
+      isRefused: (id, rev) => refusals.isRefused(id, rev),
+    });
+    this.#pushErrand = pushErrand({ local, server, refusals, checkpoint });
+    this.#push = new Outgoing(this.#pushErrand, parts);
     this.#pull = new Pull({ PouchDB, local, url, requests });
     const pullErrand = this.#pull.errand(() => {
       scheduler.wait('pull-again', beginWait(clock, parts.pullEveryMs), () => {
         this.pullNow();
       });
     });
-    this.#pullTransfer = new Transfer(
-      { ...pullErrand, carry: (step, data) => pullErrand.carry(step, data).finally(parts.pulled) },
-      parts,
-    );
+    const pull = async (step: true, data: Record<string, never>): ReturnType<typeof pullErrand.carry> => {
+      try {
+        return await pullErrand.carry(step, data);
+      } catch (error) {
+        // It may be another server when it comes back.
+        this.#pushErrand.wantLook();
+        throw error;
+      } finally {
+        parts.pulled();
+      }
+    };
+    this.#pullTransfer = new Transfer({ ...pullErrand, carry: pull }, parts);
   }
 
-  async resume(): Promise<void> {
+  async resume(storeId: string): Promise<void> {
+    this.#storeId = storeId;
     await this.#push.resume();
     await this.#pullTransfer.resume();
   }
@@ -58,7 +80,10 @@ export class Replication implements Replicating {
     this.#push.poke();
   }
 
+  /** Whether the server has still what it had is asked by the way, also when nothing new is to be pushed. */
   pullNow(): void {
+    this.#pushErrand.wantLook();
+    this.#push.poke();
     this.#pull.want();
     this.#pullTransfer.poke();
   }

@@ -16,6 +16,7 @@ export function replicationOf(
     requests: Requests;
     failures: Failures;
     refusals: Refusals;
+    newId: () => string;
     /** A pull has come to its end: documents may have come, also with one that failed. */
     pulled: () => void;
   },

@@ -47,7 +47,7 @@ export class Work {
     // After the queue: what needs no index does not wait for one.
     indexes.lead();
     if (await retryCrashed(options.appVersion, this.#parts)) announce();
-    await replication?.resume();
+    await replication?.resume(storeId);
     await this.#parts.conflictWatch.resume();
     await this.#results?.resume();
     for (const publication of this.#publications) await publication.resume();

@@ -16,9 +16,9 @@ export interface JsonRequest<Value> {
   /**
    * What a 403 of the whole request means: that the user may not do this at all (`sign-in`, default), or that only this
    * database is closed to them (`retry`): then everything else goes on. At another server than the client's own `retry`
-   * means the same of a sign-in that is not known there.
+   * means the same of a sign-in that is not known there. `told`: a 401 or 403 is thrown, and is the caller's to judge.
    */
-  readonly forbidden?: 'sign-in' | 'retry';
+  readonly forbidden?: 'sign-in' | 'retry' | 'told';
   /** A bulk write: rows in that shape count whatever the status says (R7). */
   readonly rows?: true;
   /** The answer in the shape that was asked for, or undefined when it is not. */
@@ -156,6 +156,8 @@ export class Requests {
         if (error.code === 'forbidden' || (this.#server !== undefined && !this.#isOurs(asked.url)))
           throw new RetryableError('This database is closed to the user.', { class: 'auth', code: error.code });
       }
+      const isTold = asked?.forbidden === 'told' && error instanceof SignInRequiredError;
+      if (isTold && error.code !== 'proxy-unauthorized') throw error;
       if (error instanceof SignInRequiredError) this.#session.refuse(signIn, error.code as 'unauthorized');
       throw error;
     }

@@ -1,5 +1,5 @@
 import { z } from 'zod/mini';
-import { RetryableError } from '../model/errors.js';
+import { DivisibleError, RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, RevisionRead, WriteAnswer, WriteRow } from '../model/pouch.js';
 import { askInRequests, writeInRequests } from '../retry/divide.js';
@@ -14,6 +14,8 @@ const isRecord = z.custom<Record<string, unknown>>(
 );
 const withAttachments = z.object({ _attachments: isRecord });
 const wholeAttachment = z.object({ data: z.string() });
+/** A `_local` document, whatever is in it. */
+const localDocument = z.looseObject({ _rev: z.string() });
 const diffEntry = z.object({ missing: z.array(z.string()) });
 
 /** Documents in one answer of a read by range. */
@@ -158,6 +160,53 @@ export class ServerDatabase implements DocumentStore {
     return missing;
   }
 
+  /** A `_local` document, which no replication carries; undefined when there is none. Its content is the caller's to check. */
+  async readLocal(name: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+    try {
+      return await this.#requests.json({
+        method: 'GET',
+        url: this.#localUrl(name),
+        shape: (json) => parsed(localDocument, json),
+        forbidden: this.#forbidden,
+      });
+    } catch (error) {
+      // CouchDB has one word for a document and for a database that is not there: who writes next is told which.
+      if (error instanceof RetryableError && error.code === 'database-missing') return undefined;
+      if (error instanceof DivisibleError) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Writes a `_local` document over the revision that it carries. False when the server knows us and takes none from us:
+   * a user who may only read, or a server that has no such documents.
+   */
+  async writeLocal(name: string, content: Readonly<Record<string, unknown>>): Promise<boolean> {
+    try {
+      await this.#requests.json({
+        method: 'PUT',
+        url: this.#localUrl(name),
+        text: JSON.stringify(content),
+        shape: (json) => (parsed(isRecord, json)?.['ok'] === true ? true : undefined),
+        forbidden: 'told',
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof DivisibleError) return false;
+      if (!(error instanceof SignInRequiredError) || error.code === 'proxy-unauthorized') throw error;
+      if (await this.#isSignedIn()) return false;
+      throw error;
+    }
+  }
+
+  #localUrl(name: string): string {
+    return `${this.#url}/_local/${encodeURIComponent(name)}`;
+  }
+
+  #isSignedIn(): Promise<boolean> {
+    return this.#requests.isSignedIn(`${this.#url.slice(0, this.#url.lastIndexOf('/'))}/_session`);
+  }
+
   /**
    * A row `forbidden` counts only when the server still knows us as who we are: one question for the whole answer
    * (R12). Someone else, or no one: it is a matter of signing in. No answer: the rows are tried again.
@@ -167,7 +216,7 @@ export class ServerDatabase implements DocumentStore {
     if (!answer.rows.some(isRefusal)) return answer;
     let isUs: boolean;
     try {
-      isUs = await this.#requests.isSignedIn(`${this.#url.slice(0, this.#url.lastIndexOf('/'))}/_session`);
+      isUs = await this.#isSignedIn();
     } catch (error) {
       return { rows: answer.rows.filter((row) => !isRefusal(row)), error: answer.error ?? error };
     }

@@ -80,6 +80,11 @@ export interface TransferStatus {
   readonly lastError: ErrorSummary | undefined;
   /** Documents (or bulk operations, for results) brought over since the store exists. */
   readonly transferred: number;
+  /**
+   * Documents that are left, where it is known: of the push. At most so many: one that was changed several times, or came
+   * from the server, may count more than it will cost. Undefined before the first look.
+   */
+  readonly left?: number | undefined;
 }
 
 /** State of one publisher. */

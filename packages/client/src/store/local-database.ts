@@ -15,7 +15,13 @@ import { localStoreError } from '../retry/classify.js';
 import { writeDividing } from '../retry/divide.js';
 
 const changesPage = z.object({
-  results: z.array(z.object({ id: z.string(), changes: z.array(z.object({ rev: z.string() })) })),
+  results: z.array(
+    z.object({
+      id: z.string(),
+      seq: z.union([z.number(), z.string()]),
+      changes: z.array(z.object({ rev: z.string() })),
+    }),
+  ),
   last_seq: z.union([z.number(), z.string()]),
 });
 
@@ -147,12 +153,33 @@ export class LocalDatabase implements DocumentStore {
     since: number | string,
     limit: number,
   ): Promise<{ changes: readonly LocalChange[]; last: number | string }> {
-    const page = changesPage.safeParse(
-      await marked(() => Promise.resolve(this.pouch.changes({ since, limit, style: 'all_docs', return_docs: true }))),
-    );
+    const { results, last_seq: last } = await this.#changes({ since, limit });
+    return { changes: results.map(changeOf), last };
+  }
+
+  /** The changes after `since` that nothing after `upTo` has replaced: at most `limit`. `last` is `upTo` at the end. */
+  async changesBetween(
+    since: number,
+    upTo: number,
+    limit: number,
+  ): Promise<{ changes: readonly LocalChange[]; last: number }> {
+    const { results } = await this.#changes({ since, limit });
+    const within = results.filter(({ seq }) => isUpTo(seq, upTo));
+    const last = within.length < results.length || results.length < limit ? upTo : Number(within.at(-1)?.seq ?? upTo);
+    return { changes: within.map(changeOf), last };
+  }
+
+  /** The newest changes, without those after `upTo`: at most `limit`. */
+  async newestUpTo(upTo: number, limit: number): Promise<readonly LocalChange[]> {
+    const { results } = await this.#changes({ descending: true, limit });
+    return results.filter(({ seq }) => isUpTo(seq, upTo)).map(changeOf);
+  }
+
+  async #changes(options: object): Promise<z.infer<typeof changesPage>> {
+    const asked = { ...options, style: 'all_docs', return_docs: true };
+    const page = changesPage.safeParse(await marked(() => Promise.resolve(this.pouch.changes(asked))));
     if (!page.success) throw unreadable();
-    const changes = page.data.results.map(({ id, changes: leaves }) => ({ id, revs: leaves.map(({ rev }) => rev) }));
-    return { changes, last: page.data.last_seq };
+    return page.data;
   }
 
   /** The winning documents that have changed after `since`, oldest change first: at most `limit`. */
@@ -201,6 +228,14 @@ export class LocalDatabase implements DocumentStore {
     if (!parsed.success) throw unreadable();
     return parsed.data;
   }
+}
+
+function changeOf({ id, changes }: { id: string; changes: readonly { rev: string }[] }): LocalChange {
+  return { id, revs: changes.map(({ rev }) => rev) };
+}
+
+function isUpTo(sequence: number | string, upTo: number): boolean {
+  return typeof sequence === 'number' && sequence <= upTo;
 }
 
 /** Runs a call on a local PouchDB and marks what it throws. */

@@ -3,7 +3,7 @@ import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError } from '../model/errors.js';
 import type { Failures } from '../queue/failures.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
-import { pushErrand } from './push.js';
+import { bring } from './push.js';
 import type { Refusals } from './refusals.js';
 import type { Errand } from './transfer.js';
 
@@ -39,7 +39,6 @@ export function confirmErrand(parts: {
   failures: Failures;
 }): Errand<ConfirmData, ConfirmStep> {
   const { local, server, refusals, failures } = parts;
-  const push = pushErrand({ local, server, refusals });
   return {
     name: 'confirm',
     initial: { since: 0, behind: [], again: [] },
@@ -61,7 +60,8 @@ export function confirmErrand(parts: {
     },
     carry: async ({ kind, changes, last }, data) => {
       if (kind === 'again') {
-        const sent = await push.carry({ changes, last: data.since, isRetry: true }, { since: data.since, behind: [] });
+        const again = { changes, last: data.since, isRetry: true };
+        const sent = await bring({ local, server, refusals }, again, { since: data.since, behind: [] });
         const behind = withoutIds(data.behind, changes);
         return {
           data: { ...data, behind: [...behind, ...sent.data.behind], again: [] },

@@ -35,6 +35,7 @@ export class Outgoing<Data, Step> {
           return step;
         },
         carry: async (step, data) => {
+          if (errand.isAside?.(step) === true) return errand.carry(step, data);
           this.#hasBroughtTheRest = false;
           const carried = await errand.carry(step, data);
           // A step that failed is taken again; then there is more to be told.

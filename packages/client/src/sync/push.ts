@@ -1,76 +1,127 @@
-import { z } from 'zod/mini';
 import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { RevisionRead, WriteRow } from '../model/pouch.js';
 import { classifyRow } from '../retry/classify.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
+import { parsePushData, type Checkpoint, type PushData } from './checkpoint.js';
 import { lackedOf } from './lacked.js';
 import type { Refusals } from './refusals.js';
-import type { Errand } from './transfer.js';
+import type { Carried, Errand } from './transfer.js';
 
 const pageSize = 100;
 /** Documents with their attachments that are held in memory at once. */
 const readAtOnce = 20;
 
-const pushData = z.object({
-  /** Local changes up to here were taken care of: delivered, refused, or kept in `behind`. */
-  since: z.union([z.number(), z.string()]),
-  /** Documents that could not be delivered yet; the others go on. */
-  behind: z.array(z.object({ id: z.string(), revs: z.array(z.string()) })),
-});
-export type PushData = z.infer<typeof pushData>;
+/** Documents to bring, or a look whether the server is the one that it was. */
+export type PushStep = DocumentsStep | 'look';
 
-export interface PushStep {
+interface DocumentsStep {
   readonly changes: readonly LocalChange[];
   readonly last: number | string;
   /** Whether these are the ones that stayed behind. */
   readonly isRetry: boolean;
 }
 
+/** The push, and who wants it to look. */
+export interface PushErrand extends Errand<PushData, PushStep> {
+  /** The next step looks whether the server is the one that it was. */
+  wantLook(): void;
+}
+
 /**
  * Brings local revisions to the server, row by row (S2). A refused document becomes a failed operation and never
  * holds up the others; one that could not be delivered stays behind and is tried again on the ramp; a whole request
  * that fails moves nothing. What counts as delivered is what the server says that it has, asked after the write.
+ *
+ * It looks at the server first, and whenever that is wanted: after a failure it may be another one. A look that fails
+ * comes after the documents the next time, so that it never holds them up.
  */
-export function pushErrand(parts: {
-  local: LocalDatabase;
-  server: ServerDatabase;
-  refusals: Refusals;
-}): Errand<PushData, PushStep> {
-  const { local, server, refusals } = parts;
+export function pushErrand(places: Places & { checkpoint: Pick<Checkpoint, 'look'> }): PushErrand {
+  const { local, checkpoint } = places;
+  let isWanted = true;
+  let hasFailed = false;
+  let left: number | undefined;
+  const look = async (data: PushData): Promise<Carried<PushData>> => {
+    isWanted = false;
+    hasFailed = true;
+    try {
+      const looked = await checkpoint.look(data);
+      hasFailed = false;
+      return { data: looked, transferred: 0 };
+    } catch (error) {
+      isWanted = true;
+      throw error;
+    }
+  };
   return {
     name: 'push',
     initial: { since: 0, behind: [] },
-    parse: (json) => {
-      const parsed = pushData.safeParse(json);
-      return parsed.success ? parsed.data : undefined;
+    parse: parsePushData,
+    wantLook: () => {
+      isWanted = true;
     },
+    isAside: (step) => step === 'look',
+    left: () => left,
     next: async (data) => {
-      let since = data.since;
-      for (;;) {
-        const page = await local.changesAfter(since, pageSize);
-        const changes = page.changes.filter(({ id }) => !id.startsWith('_design/'));
-        if (changes.length > 0) return { changes, last: page.last, isRetry: false };
-        if (page.changes.length === 0) break;
-        since = page.last;
-      }
-      return data.behind.length > 0
-        ? { changes: data.behind.slice(0, pageSize), last: since, isRetry: true }
-        : undefined;
+      const { changes, last } = await nextChanges(local, data.since);
+      const hasBegun = data.since !== 0 || changes.length > 0;
+      left = (changes.length === 0 ? 0 : await changesLeft(local, data.since)) + data.behind.length;
+      if (isWanted && hasBegun && !hasFailed) return 'look';
+      if (changes.length > 0) return { changes, last, isRetry: false };
+      if (isWanted && hasBegun) return 'look';
+      return data.behind.length > 0 ? { changes: data.behind.slice(0, pageSize), last, isRetry: true } : undefined;
     },
+    isOver: async ({ since, behind }) => behind.length === 0 && (await nextChanges(local, since)).changes.length === 0,
     carry: async (step, data) => {
-      const outcome = await deliver({ local, server, refusals }, step.changes);
-      const ids = new Set(step.changes.map(({ id }) => id));
-      const behind = [...data.behind.filter(({ id }) => !ids.has(id)), ...outcome.behind];
-      const left = step.isRetry && outcome.behind.length > 0;
-      return {
-        data: { since: step.last, behind: behind.map(({ id, revs }) => ({ id, revs: [...revs] })) },
-        transferred: outcome.delivered,
-        behind: behind.length > 0,
-        ...(left ? { error: outcome.error } : {}),
-      };
+      if (step === 'look') return look(data);
+      try {
+        return await bring(places, step, data);
+      } catch (error) {
+        isWanted = true;
+        throw error;
+      }
     },
   };
+}
+
+/** Brings documents that the local changes named before, as they are: what is left of them goes on waiting. */
+export async function bring(places: Places, step: DocumentsStep, data: PushData): Promise<Carried<PushData>> {
+  const outcome = await deliver(places, step.changes);
+  const ids = new Set(step.changes.map(({ id }) => id));
+  const behind = [...data.behind.filter(({ id }) => !ids.has(id)), ...outcome.behind];
+  const isStuck = step.isRetry && outcome.behind.length > 0;
+  const isLate = step.isRetry && outcome.delivered > 0;
+  return {
+    data: {
+      ...data,
+      since: step.last,
+      behind: behind.map(({ id, revs }) => ({ id, revs: [...revs] })),
+      ...(isLate ? { late: (data.late ?? 0) + 1 } : {}),
+    },
+    transferred: outcome.delivered,
+    behind: behind.length > 0,
+    ...(isStuck ? { error: outcome.error } : {}),
+  };
+}
+
+/** The next page of local changes, without design documents. */
+async function nextChanges(
+  local: LocalDatabase,
+  from: number | string,
+): Promise<{ changes: readonly LocalChange[]; last: number | string }> {
+  for (let since = from; ;) {
+    const page = await local.changesAfter(since, pageSize);
+    const changes = page.changes.filter(({ id }) => !id.startsWith('_design/'));
+    if (changes.length > 0) return { changes, last: page.last };
+    if (page.changes.length === 0) return { changes, last: since };
+    since = page.last;
+  }
+}
+
+/** How many documents have changed after this, at most: sequences are counted, not documents. */
+async function changesLeft(local: LocalDatabase, since: number | string): Promise<number> {
+  const { sequence } = await local.extent();
+  return Math.max(0, Number(sequence) - Number(since));
 }
 
 /** What the push remembers when these are to be sent once more, as they are. */
@@ -86,7 +137,7 @@ interface Delivery {
   readonly error: unknown;
 }
 
-interface Places {
+export interface Places {
   readonly local: LocalDatabase;
   readonly server: ServerDatabase;
   readonly refusals: Refusals;

@@ -101,6 +101,12 @@ export class Refusals {
     return postponed;
   }
 
+  /** Whether the server has refused this revision, as far as is known. */
+  async isRefused(id: string, rev: string): Promise<boolean> {
+    await this.#failures.load();
+    return this.#failures.refusedOf(id).some(({ refused }) => refused === rev);
+  }
+
   /**
    * Histories that the server has now: a refused revision in one of them was taken after all. What a person has given up
    * stays so: nobody is told of it any more.

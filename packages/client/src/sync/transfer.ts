@@ -22,9 +22,16 @@ export interface Errand<Data, Step> {
    * tried again, after the steps that are left; that is its first retry then.
    */
   carry(step: Step, data: Data): Promise<Carried<Data>>;
+  /** A step that only looks: no attempt at what is carried, unless it fails. Default: none is. */
+  isAside?(step: Step): boolean;
+  /** Whether nothing is left, found without the server. Default: there is no next step. */
+  isOver?(data: Data): Promise<boolean>;
+  /** How many documents are left at most, as was found by the last `next`. */
+  left?(): number | undefined;
 }
 
-interface Carried<Data> {
+/** What a step has brought. */
+export interface Carried<Data> {
   readonly data: Data;
   readonly transferred: number;
   readonly error?: unknown;
@@ -66,6 +73,7 @@ export class Transfer<Data, Step> implements Carrier {
   #running: Promise<void> | undefined;
   #again = false;
   #memoryFailures = 0;
+  #left: number | undefined;
 
   constructor(errand: Errand<Data, Step>, parts: TransferParts) {
     this.#errand = errand;
@@ -120,7 +128,8 @@ export class Transfer<Data, Step> implements Carrier {
   /** Whether nothing is left to do, by what is stored. Asks no server. */
   async isOver(): Promise<boolean> {
     const stored = await this.#read();
-    return (await this.#errand.next(this.#errand.parse(JSON.parse(stored.data)) ?? this.#errand.initial)) === undefined;
+    const data = this.#errand.parse(JSON.parse(stored.data)) ?? this.#errand.initial;
+    return (await this.#errand.isOver?.(data)) ?? (await this.#errand.next(data)) === undefined;
   }
 
   async idle(): Promise<void> {
@@ -137,6 +146,7 @@ export class Transfer<Data, Step> implements Carrier {
       nextAttemptAt: this.#parts.scheduler.dueAt(this.#errand.name),
       lastError: stored?.lastError ?? undefined,
       transferred: stored?.transferred ?? 0,
+      left: this.#left,
     };
   }
 
@@ -158,6 +168,10 @@ export class Transfer<Data, Step> implements Carrier {
     const before = await this.#read();
     const data = this.#dataOf(before);
     const step = await this.#errand.next(data);
+    if (this.#left !== this.#errand.left?.()) {
+      this.#left = this.#errand.left?.();
+      this.#parts.changed();
+    }
     if (step === undefined) {
       this.#show('idle');
       return this.#again;
@@ -167,13 +181,15 @@ export class Transfer<Data, Step> implements Carrier {
       if (gate !== 'asking') this.#show(gate);
       return false;
     }
+    const attempt = { ...before, attempt: before.attempt + 1, attempts: before.attempts + 1, wait: null };
+    if (this.#errand.isAside?.(step) === true) {
+      const looked = await this.#carry(step, data);
+      if (looked.error !== undefined) return this.#parts.closed.aborted ? false : this.#finish(before, attempt, looked);
+      if (looked.data !== data) await this.#write({ ...before, data: this.#textOf(looked.data) });
+      return true;
+    }
     this.#show('running');
-    const counted = await this.#write({
-      ...before,
-      attempt: before.attempt + 1,
-      attempts: before.attempts + 1,
-      wait: null,
-    });
+    const counted = await this.#write(attempt);
     const outcome = await this.#carry(step, data);
     if (this.#parts.closed.aborted && outcome.error !== undefined) return false;
     return this.#finish(before, counted, outcome);
@@ -188,9 +204,8 @@ export class Transfer<Data, Step> implements Carrier {
   }
 
   async #finish(before: StoredTransfer, counted: StoredTransfer, outcome: Carried<Data>): Promise<boolean> {
-    const text = outcome.data === this.#parsed?.data ? this.#parsed.text : JSON.stringify(outcome.data);
+    const text = this.#textOf(outcome.data);
     const next = { ...counted, data: text, transferred: counted.transferred + outcome.transferred };
-    this.#parsed = { text, data: outcome.data };
     if (outcome.error === undefined) {
       await this.#write({ ...next, attempt: outcome.behind === true ? 1 : 0 });
       return true;
@@ -218,6 +233,12 @@ export class Transfer<Data, Step> implements Carrier {
     this.#state = stateFor(verdict.summary);
     this.#wait(wait);
     return false;
+  }
+
+  /** What is remembered, as it is stored. The same object is not written out again. */
+  #textOf(data: Data): string {
+    if (this.#parsed?.data !== data) this.#parsed = { text: JSON.stringify(data), data };
+    return this.#parsed.text;
   }
 
   #wait(wait: Wait): void {
