@@ -125,6 +125,12 @@ describe('CORS', () => {
         expect(headers.get('access-control-expose-headers')).toMatch(/\bdate, retry-after\b/);
         expect(headers.get('date')).not.toBeNull();
       });
+      // A refusal and a missing database are seen too, and not taken for a network error.
+      for (const path of ['_all_dbs', own.name('none')]) {
+        const { status, headers } = await fetch(`${server.directUrl}/${path}`, { headers: { origin } });
+        expect([401, 404]).toContain(status);
+        expect(headers.get('access-control-allow-origin')).toBe(origin);
+      }
       const preflight = await fetch(`${server.directUrl}/x/_bulk_docs`, {
         method: 'OPTIONS',
         headers: {
