@@ -48,6 +48,7 @@ export type {
   AuthOptions,
   Client,
   ClientOptions,
+  PullOptions,
   ReplicationMode,
   Credentials,
   DryRun,

@@ -94,6 +94,31 @@ describe('what an app hands in', () => {
     expect(opening({ ...given, replication: 'off' })).not.toThrow();
   });
 
+  const one = '`pull` must be { selector } or { docIds }; a function cannot be a filter';
+  it.each([
+    [() => true, one],
+    [{ filter: () => true }, one],
+    [{ selector: {}, docIds: [] }, one],
+    [{ selector: undefined }, one],
+    [{ selector: [] }, '`pull.selector` must be a CouchDB selector: an object of JSON'],
+    [{ selector: { type: () => true } }, '`pull.selector` must be a CouchDB selector: an object of JSON'],
+    [{ selector: { at: new Date(0) } }, '`pull.selector` must be a CouchDB selector: an object of JSON'],
+    [{ docIds: 'a' }, '`pull.docIds` must be a list of document ids'],
+    [{ docIds: ['a', ''] }, '`pull.docIds` must hold ids of documents: number 1 is none'],
+    [{ docIds: ['_design/x'] }, '`pull.docIds` must hold ids of documents: number 0 is none'],
+  ])('S2 S9 what cannot say what to pull is refused, and it is said why: %#', (pull, words) => {
+    expect(opening({ pull, server: 'http://couch.test/records' })).toThrow(`createClient: ${words}`);
+  });
+
+  it('S9 `pull` is refused where nothing is pulled, and a time of inactivity that is none', () => {
+    const given = { server: 'http://couch.test/records', pull: { docIds: [] } };
+    expect(opening(given)).not.toThrow();
+    for (const replication of ['external', 'off', false]) {
+      expect(opening({ ...given, replication })).toThrow('`pull` is only for `replication: "managed"`');
+    }
+    expect(opening({ inactivityS: 0 })).toThrow('`inactivityS` must be 1 or more');
+  });
+
   it('S9 an address that names no database is refused', () => {
     expect(opening({ server: 'http://127.0.0.1:5984/' })).toThrow('names no database');
     expect(opening({ server: 'http://127.0.0.1:5984/records', results: 'http://127.0.0.1:5984' })).toThrow('`results`');

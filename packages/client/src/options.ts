@@ -3,6 +3,7 @@ import { deleteAction } from './actions/delete.js';
 import { updateAction } from './actions/update.js';
 import { wrongInIndexes } from './lookup/check-definition.js';
 import { wrongInAddress } from './model/address.js';
+import { wrongInDocIds } from './model/doc-ids.js';
 import type { ClientOptions, ReplicationMode } from './model/client.js';
 import type { Environment } from './model/environment.js';
 import { AfieldError } from './model/errors.js';
@@ -28,6 +29,8 @@ const known = new Set<string>([
   'results',
   'auth',
   'replication',
+  'pull',
+  'inactivityS',
   'pullEveryS',
   'batchSize',
   'requestTimeoutS',
@@ -58,6 +61,7 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   }
   const {
     batchSize = 100,
+    inactivityS = 300,
     jitter = 0.2,
     pullEveryS = 60,
     rememberDays = 30,
@@ -67,6 +71,7 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > 100)
     throw wrong('`batchSize` must be from 1 to 100');
   if (!(jitter >= 0 && jitter <= 1)) throw wrong('`jitter` must be from 0 to 1');
+  if (!(inactivityS >= 1)) throw wrong('`inactivityS` must be 1 or more');
   if (!(pullEveryS >= 1)) throw wrong('`pullEveryS` must be 1 or more');
   if (!Number.isFinite(rememberDays) || rememberDays < 0) throw wrong('`rememberDays` must be a number, 0 or more');
   if (!(requestTimeoutS >= 1)) throw wrong('`requestTimeoutS` must be 1 or more');
@@ -237,13 +242,48 @@ function checkAction(action: AnyAction): void {
   }
 }
 
-function checkReplication({ server, replication }: ClientOptions): void {
+function checkReplication(options: ClientOptions): void {
+  const { server, replication } = options;
   if (!['managed', 'external', 'off', true, false, undefined].includes(replication)) {
     throw wrong('`replication` must be "managed", "external" or "off"');
   }
   if (server === undefined && (replication === 'managed' || replication === 'external')) {
     throw wrong(`\`replication: '${replication}'\` needs a \`server\``);
   }
+  if (options.pull === undefined) return;
+  if (replicationMode(options) !== 'managed') throw wrong('`pull` is only for `replication: "managed"`');
+  const inPull = wrongInPull(options.pull);
+  if (inPull !== undefined) throw wrong(inPull);
+}
+
+/** A filter that is a function would be a part of the checkpoint's name: every new build would begin from the start. */
+function wrongInPull(pull: unknown): string | undefined {
+  const one = '`pull` must be { selector } or { docIds }; a function cannot be a filter';
+  if (typeof pull !== 'object' || pull === null || Object.keys(pull).length !== 1) return one;
+  const { selector, docIds } = pull as Partial<Record<string, unknown>>;
+  if (selector !== undefined) {
+    return isJsonObject(selector) ? undefined : '`pull.selector` must be a CouchDB selector: an object of JSON';
+  }
+  if (docIds === undefined) return one;
+  const why = typeof docIds === 'function' ? undefined : wrongInDocIds(docIds);
+  return why === undefined ? undefined : `\`pull.docIds\` ${why}`;
+}
+
+/** Nothing in it would be lost in JSON text, such as a function or a date. */
+function isJsonObject(value: unknown): boolean {
+  try {
+    return !Array.isArray(value) && typeof value === 'object' && value !== null && isJson(value);
+  } catch {
+    return false; // it leads back to itself
+  }
+}
+
+function isJson(value: unknown): boolean {
+  if (typeof value !== 'object')
+    return ['string', 'boolean', 'undefined'].includes(typeof value) || Number.isFinite(value);
+  if (value === null) return true;
+  const isPlain = Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain && Object.values(value).every(isJson);
 }
 
 function checkAddress(option: string, url: string | undefined): void {

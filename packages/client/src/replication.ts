@@ -1,5 +1,6 @@
 import { Requests } from './http/requests.js';
 import { ServerDatabase } from './http/server-database.js';
+import type { PullOptions } from './model/client.js';
 import type { PouchConstructor } from './model/pouch.js';
 import type { ClientStatus } from './model/states.js';
 import type { Replicating } from './replicating.js';
@@ -8,6 +9,7 @@ import type { LocalDatabase } from './store/local-database.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
 import { Pull } from './sync/pull.js';
 import { Checkpoint, type PushData } from './sync/checkpoint.js';
+import { PullList } from './sync/pull-list.js';
 import { pushErrand, withBehind, type PushErrand, type PushStep } from './sync/push.js';
 import type { Refusals } from './sync/refusals.js';
 import { Transfer, type Carrier } from './sync/transfer.js';
@@ -29,11 +31,12 @@ export class Replication implements Replicating {
       refusals: Refusals;
       pullEveryMs: number;
       newId: () => string;
+      pull: PullOptions | undefined;
       /** A pull has come to its end: documents may have come, also with one that failed. */
       pulled: () => void;
     },
   ) {
-    const { local, url, requests, PouchDB, refusals, clock, scheduler } = parts;
+    const { local, url, requests, refusals, clock, scheduler } = parts;
     this.#local = local;
     const server = new ServerDatabase(url, requests);
     const checkpoint = new Checkpoint({
@@ -45,15 +48,16 @@ export class Replication implements Replicating {
     });
     this.#pushErrand = pushErrand({ local, server, refusals, checkpoint });
     this.#push = new Outgoing(this.#pushErrand, parts);
-    this.#pull = new Pull({ PouchDB, local, url, requests });
+    const list = new PullList(parts.queue, () => Promise.resolve());
+    this.#pull = new Pull({ ...parts, list, withheld: () => Promise.resolve() });
     const pullErrand = this.#pull.errand(() => {
       scheduler.wait('pull-again', beginWait(clock, parts.pullEveryMs), () => {
         this.pullNow();
       });
     });
-    const pull = async (step: true, data: Record<string, never>): ReturnType<typeof pullErrand.carry> => {
+    const pull = async (...step: Parameters<typeof pullErrand.carry>): ReturnType<typeof pullErrand.carry> => {
       try {
-        return await pullErrand.carry(step, data);
+        return await pullErrand.carry(...step);
       } catch (error) {
         // It may be another server when it comes back.
         this.#pushErrand.wantLook();
@@ -110,7 +114,6 @@ export class Replication implements Replicating {
   }
 
   async close(): Promise<void> {
-    this.#pull.cancel();
     await Promise.all([this.#push.close(), this.#pullTransfer.idle()]);
   }
 }

@@ -23,12 +23,19 @@ export function replicationOf(
 ): Replicating | undefined {
   const { server: url, PouchDB } = options;
   if (url === undefined) return undefined;
+  const watched = { ...parts, inactivityMs: (options.inactivityS ?? 300) * 1000 };
   switch (replicationMode(options)) {
     case 'off':
       return undefined;
     case 'external':
-      return new ExternalReplication({ ...parts, server: new ServerDatabase(url, parts.requests) });
+      return new ExternalReplication({ ...watched, server: new ServerDatabase(url, parts.requests) });
     case 'managed':
-      return new Replication({ ...parts, url, PouchDB, pullEveryMs: (options.pullEveryS ?? 60) * 1000 });
+      return new Replication({
+        ...watched,
+        url,
+        PouchDB,
+        pull: options.pull,
+        pullEveryMs: (options.pullEveryS ?? 60) * 1000,
+      });
   }
 }

@@ -75,11 +75,11 @@ export class FakeProcess {
     };
     this.PouchDB = watchedPouch(parts.PouchDB, {
       around: (call, run) => this.#whileAlive(() => (hooks.call === undefined ? run() : hooks.call(call, run))),
+      // A replication is as busy as its calls are: one that waits for the network lets time go on.
       within: (call, run) =>
-        this.#whileAlive(() => (hooks.callOfPass === undefined ? run() : hooks.callOfPass(call, run))),
-      during: (ended) => {
-        this.#count(ended);
-      },
+        this.#counted(() =>
+          this.#whileAlive(() => (hooks.callOfPass === undefined ? run() : hooks.callOfPass(call, run))),
+        ),
       fetch: this.fetch,
       ...(parts.storeOptions === undefined ? {} : { options: parts.storeOptions }),
     });
@@ -196,8 +196,9 @@ export class FakeProcess {
   }
 
   /** A pass counts as under way until it ends; in a process that was killed it would never end. */
-  #count(ended: PromiseLike<unknown>): void {
-    if (!this.#alive) return; // it was killed at the first call that the pass made
+  #counted<T>(call: () => Promise<T>): Promise<T> {
+    const ended = call();
+    if (!this.#alive) return ended; // it was killed by this call
     const leave = this.#parts.inFlight.enter();
     const end = (): void => {
       this.#ends.delete(end);
@@ -205,6 +206,7 @@ export class FakeProcess {
     };
     this.#ends.add(end);
     ended.then(end, end);
+    return ended;
   }
 
   /** What comes back to a process that was killed meanwhile reaches no one. */

@@ -25,10 +25,31 @@ export interface JsonRequest<Value> {
   readonly shape: (json: unknown) => Value | undefined;
 }
 
+/** For whom requests are sent: who ends them all, and hears how they go on. */
+export interface RequestScope {
+  readonly signal: AbortSignal;
+  /** An answer came, or a request was sent that may take `moreMs` until there is a sign of it. */
+  alive(moreMs?: number): void;
+  /** So many bytes of an answer came in. */
+  received(bytes: number): void;
+}
+
+interface RequestsParts {
+  readonly fetch: typeof fetch;
+  readonly session: Session;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly closed: AbortSignal;
+  readonly server: string | undefined;
+  readonly maxRequestBytes?: number | undefined;
+}
+
 /** Sends requests to the server, and judges what comes back before anyone else sees it. */
 export class Requests {
   /** How large the body of a request may be now. */
   readonly limit: RequestLimit;
+  readonly #parts: RequestsParts;
+  readonly #scope: RequestScope | undefined;
   readonly #fetch: typeof fetch;
   readonly #session: Session;
   readonly #clock: Clock;
@@ -36,22 +57,26 @@ export class Requests {
   readonly #closed: AbortSignal;
   readonly #server: string | undefined;
 
-  constructor(parts: {
-    fetch: typeof fetch;
-    session: Session;
-    clock: Clock;
-    timeoutMs: number;
-    closed: AbortSignal;
-    server: string | undefined;
-    maxRequestBytes?: number | undefined;
-  }) {
-    this.limit = new RequestLimit(parts.maxRequestBytes);
+  constructor(parts: RequestsParts, scope?: RequestScope, limit = new RequestLimit(parts.maxRequestBytes)) {
+    this.limit = limit;
+    this.#parts = parts;
+    this.#scope = scope;
     this.#fetch = parts.fetch;
     this.#session = parts.session;
     this.#clock = parts.clock;
     this.#timeoutMs = parts.timeoutMs;
-    this.#closed = parts.closed;
+    this.#closed = scope?.signal ?? parts.closed;
     this.#server = parts.server;
+  }
+
+  /** The same for one scope. Its signal must abort when the client is closed. */
+  within(scope: RequestScope): Requests {
+    return new Requests(this.#parts, scope, this.limit);
+  }
+
+  /** Milliseconds that an answer may need to begin. */
+  get timeoutMs(): number {
+    return this.#timeoutMs;
   }
 
   /** Throws `RetryableError`, `SignInRequiredError` or `DivisibleError`; see `judge`. */
@@ -176,7 +201,9 @@ export class Requests {
     // A slow network gets the time that a large request needs; while an answer comes in, it is not given up.
     const sent = sizeOf(init.body);
     let timer = this.#clock.setTimer(giveUp, this.#timeoutMs + sent / slowestBytesPerMs);
-    const goesOn = (): void => {
+    if (sent > 0) this.#scope?.alive(sent / slowestBytesPerMs);
+    const goesOn = (bytes: number): void => {
+      this.#scope?.received(bytes);
       this.#clock.clearTimer(timer);
       timer = this.#clock.setTimer(giveUp, this.#timeoutMs);
     };
@@ -186,6 +213,7 @@ export class Requests {
       if (this.#closed.aborted || init.signal?.aborted === true) stop();
       const response = await this.#fetch(url, { ...init, signal: abort.signal });
       const text = await textOf(response, goesOn);
+      this.#scope?.alive();
       return {
         status: response.status,
         header: (name) => response.headers.get(name),
@@ -216,13 +244,13 @@ function sizeOf(body: RequestInit['body']): number {
 /** 64 kbit/s: a request is given so much more time for its size. */
 const slowestBytesPerMs = 8;
 
-async function textOf(response: Response, goesOn: () => void): Promise<string> {
+async function textOf(response: Response, goesOn: (bytes: number) => void): Promise<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return response.text();
   const decoder = new TextDecoder();
   let text = '';
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    goesOn();
+    goesOn(part.value.byteLength);
     text += decoder.decode(part.value, { stream: true });
   }
   return text + decoder.decode();

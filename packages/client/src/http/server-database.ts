@@ -5,7 +5,7 @@ import type { DocRow, DocumentStore, RevisionRead, WriteAnswer, WriteRow } from 
 import { askInRequests, writeInRequests } from '../retry/divide.js';
 import { bodyOf, inRequests, sendable, type Frame } from '../retry/request-size.js';
 import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
-import type { Requests } from './requests.js';
+import type { RequestScope, Requests } from './requests.js';
 
 const allDocsAnswer = z.object({ rows: allDocsRows });
 const bulkGetAnswer = z.object({ results: bulkGetResults });
@@ -45,6 +45,11 @@ export class ServerDatabase implements DocumentStore {
     this.#url = url.replace(/\/+$/, '');
     this.#requests = requests;
     this.#forbidden = forbidden;
+  }
+
+  /** The same for one scope. */
+  within(scope: RequestScope): ServerDatabase {
+    return new ServerDatabase(this.#url, this.#requests.within(scope), this.#forbidden);
   }
 
   async read(ids: readonly string[]): Promise<readonly DocRow[]> {
@@ -194,7 +199,7 @@ export class ServerDatabase implements DocumentStore {
     } catch (error) {
       if (error instanceof DivisibleError) return false;
       if (!(error instanceof SignInRequiredError) || error.code === 'proxy-unauthorized') throw error;
-      if (await this.#isSignedIn()) return false;
+      if (await this.isSignedIn()) return false;
       throw error;
     }
   }
@@ -203,7 +208,7 @@ export class ServerDatabase implements DocumentStore {
     return `${this.#url}/_local/${encodeURIComponent(name)}`;
   }
 
-  #isSignedIn(): Promise<boolean> {
+  isSignedIn(): Promise<boolean> {
     return this.#requests.isSignedIn(`${this.#url.slice(0, this.#url.lastIndexOf('/'))}/_session`);
   }
 
@@ -216,7 +221,7 @@ export class ServerDatabase implements DocumentStore {
     if (!answer.rows.some(isRefusal)) return answer;
     let isUs: boolean;
     try {
-      isUs = await this.#isSignedIn();
+      isUs = await this.isSignedIn();
     } catch (error) {
       return { rows: answer.rows.filter((row) => !isRefusal(row)), error: answer.error ?? error };
     }

@@ -25,6 +25,15 @@ export interface AuthOptions {
 }
 
 /**
+ * What the server is asked for: documents that a CouchDB selector fits, or those of a list. A function is no filter: it would
+ * run on this device, after everything was sent here. The list may be asked for anew before each pull; who comes into it
+ * is brought, who leaves it stays on this device.
+ */
+export type PullOptions =
+  | { readonly selector: object }
+  | { readonly docIds: readonly string[] | (() => readonly string[] | Promise<readonly string[]>) };
+
+/**
  * `managed` (or `true`): the client pushes and pulls. `external`: the app does, with a replication of its own; the client asks
  * the server which revisions it has. `off` (or `false`): nobody asks, and what is written locally counts as done.
  */
@@ -55,6 +64,10 @@ export interface ClientOptions {
   readonly auth?: AuthOptions;
   /** Who brings documents to the server and back, for the target `local`. Default: `managed` when `server` is given. */
   readonly replication?: ReplicationMode | boolean;
+  /** Which documents are pulled, with `replication: 'managed'`. Default: all. */
+  readonly pull?: PullOptions;
+  /** Seconds until a push or a pull without any progress is given up and tried again: 1 or more. Default: 300. */
+  readonly inactivityS?: number;
   /** Seconds between two pulls while nothing else asks for one. Default: 60. */
   readonly pullEveryS?: number;
   /** Documents in a batch: 1 to 100. Default: 100. */

@@ -349,14 +349,31 @@ export const transferDoc = z.object({
 });
 export type StoredTransfer = z.infer<typeof transferDoc>;
 
+/** Ids of a list that was pulled: one group of it. */
+export const listDoc = z.object({
+  _id: z.string(),
+  _rev: z.optional(z.string()),
+  _deleted: z.optional(z.boolean()),
+  v: version,
+  /** How many groups the list has. */
+  groups: z.number(),
+  group: z.number(),
+  /** A list as JSON text. */
+  ids: z.string(),
+});
+export type StoredList = z.infer<typeof listDoc>;
+
 /*
  * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
  * `h:` headers, `hr:` reports, `hs` the store, `hk` housekeeping, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures,
- * `k:` keys, `c:` conflicts are read when they are needed; `u:` quarantine is read soon after.
+ * `k:` keys, `c:` conflicts are read when they are needed; `u:` quarantine is read soon after; `l:` lists are read by each pull.
  */
 const digits = 12;
 const padded = (value: number): string => String(value).padStart(digits, '0');
 
+/** Ids of the groups of lists begin so. */
+export const listPrefix = 'l:';
+export const listId = (groups: number, group: number): string => `${listPrefix}${padded(groups)}:${padded(group)}`;
 export const headerId = (sequence: number): string => `h:${padded(sequence)}`;
 export const sequenceOf = (id: string): number => Number(id.slice(id.indexOf(':') + 1).slice(0, digits));
 export const recordId = (sequence: number, from: number): string => `b:${padded(sequence)}:${padded(from)}`;

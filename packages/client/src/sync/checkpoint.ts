@@ -1,4 +1,5 @@
 import { z } from 'zod/mini';
+import type { RequestScope } from '../http/requests.js';
 import type { ServerDatabase } from '../http/server-database.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 
@@ -47,6 +48,15 @@ const perQuestion = 1000;
 /** So many of the newest are asked for where no mark can be written. */
 const newest = 100;
 
+interface CheckpointParts {
+  readonly local: LocalDatabase;
+  readonly server: ServerDatabase;
+  readonly storeId: () => string;
+  readonly newId: () => string;
+  /** Whether the server has refused this revision, as far as is known: it is not missed then. */
+  readonly isRefused: (id: string, rev: string) => Promise<boolean>;
+}
+
 /**
  * Looks whether the server is the one that it was: not made anew, not restored from a backup that lies behind the push.
  *
@@ -59,20 +69,15 @@ const newest = 100;
  * less, has all that.
  */
 export class Checkpoint {
+  readonly #parts: CheckpointParts;
   readonly #local: LocalDatabase;
   readonly #server: ServerDatabase;
   readonly #storeId: () => string;
   readonly #newId: () => string;
   readonly #isRefused: (id: string, rev: string) => Promise<boolean>;
 
-  constructor(parts: {
-    local: LocalDatabase;
-    server: ServerDatabase;
-    storeId: () => string;
-    newId: () => string;
-    /** Whether the server has refused this revision, as far as is known: it is not missed then. */
-    isRefused: (id: string, rev: string) => Promise<boolean>;
-  }) {
+  constructor(parts: CheckpointParts) {
+    this.#parts = parts;
     this.#local = parts.local;
     this.#server = parts.server;
     this.#storeId = parts.storeId;
@@ -81,7 +86,11 @@ export class Checkpoint {
   }
 
   /** What the push has to go on with; the same object when nothing has changed. One request when nothing is new. */
-  async look(given: PushData): Promise<PushData> {
+  look(given: PushData, scope: RequestScope): Promise<PushData> {
+    return new Checkpoint({ ...this.#parts, server: this.#parts.server.within(scope) }).#look(given);
+  }
+
+  async #look(given: PushData): Promise<PushData> {
     const source = await this.#local.id();
     // Another local database counts anew: what is in it was never pushed from here.
     const data = given.source === source ? given : { ...begun(given.source === undefined ? given : nothing), source };

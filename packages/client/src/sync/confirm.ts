@@ -58,17 +58,20 @@ export function confirmErrand(parts: {
       }
       return data.behind.length > 0 ? { kind: 'behind', changes: data.behind, last: since } : undefined;
     },
-    carry: async ({ kind, changes, last }, data) => {
+    carry: async ({ kind, changes, last }, data, watch) => {
       if (kind === 'again') {
         const again = { changes, last: data.since, isRetry: true };
-        const sent = await bring({ local, server, refusals }, again, { since: data.since, behind: [] });
+        const sent = await bring({ local, server: server.within(watch), refusals }, again, {
+          since: data.since,
+          behind: [],
+        });
         const behind = withoutIds(data.behind, changes);
         return {
           data: { ...data, behind: [...behind, ...sent.data.behind], again: [] },
           transferred: sent.transferred,
         };
       }
-      const missing = await server.missing(new Map(changes.map(({ id, revs }) => [id, revs])));
+      const missing = await server.within(watch).missing(new Map(changes.map(({ id, revs }) => [id, revs])));
       const there = changes.filter(({ id }) => !missing.has(id));
       await failures.load();
       await refusals.delivered(await historiesOf(local, failures, there));

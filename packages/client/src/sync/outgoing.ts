@@ -34,10 +34,10 @@ export class Outgoing<Data, Step> {
           if (step === undefined) parts.pushRests();
           return step;
         },
-        carry: async (step, data) => {
-          if (errand.isAside?.(step) === true) return errand.carry(step, data);
+        carry: async (step, data, watch) => {
+          if (errand.isAside?.(step) === true) return errand.carry(step, data, watch);
           this.#hasBroughtTheRest = false;
-          const carried = await errand.carry(step, data);
+          const carried = await errand.carry(step, data, watch);
           // A step that failed is taken again; then there is more to be told.
           if (carried.error === undefined) {
             this.#stepTaken();

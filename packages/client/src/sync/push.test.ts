@@ -6,6 +6,7 @@ import { memoryPouch } from '../store/memory-pouch.fixture.js';
 import type { PushData } from './checkpoint.js';
 import { pushErrand } from './push.js';
 import type { Refusals, Refused } from './refusals.js';
+import { quietWatch } from './watch.fixture.js';
 
 /** The server is always the one that it was. */
 const checkpoint = { look: (data: PushData) => Promise.resolve(data) };
@@ -47,7 +48,7 @@ async function pushing(docs: readonly Doc[], most: number, maxRequestBytes: numb
   const errand = pushErrand({ local, server, refusals, checkpoint });
   let data = errand.initial;
   for (let step = await errand.next(data); step !== undefined; step = await errand.next(data)) {
-    const outcome = await errand.carry(step, data);
+    const outcome = await errand.carry(step, data, quietWatch());
     if (outcome.error !== undefined) throw outcome.error as Error;
     data = outcome.data;
   }
@@ -98,10 +99,10 @@ it('R2 S2 a document that stays behind is said, and its next try is the retry', 
     refused: () => Promise.resolve([]),
   } as unknown as Refusals;
   const errand = pushErrand({ local, server, refusals, checkpoint });
-  await errand.carry('look', errand.initial);
+  await errand.carry('look', errand.initial, quietWatch());
   const first = await errand.next(errand.initial);
   if (first === undefined) throw new Error('there is something to send');
-  const outcome = await errand.carry(first, errand.initial);
+  const outcome = await errand.carry(first, errand.initial, quietWatch());
   expect(outcome).toMatchObject({ transferred: 1, behind: true });
   expect(outcome.error).toBeUndefined();
   const second = await errand.next(outcome.data);

@@ -7,6 +7,7 @@ import { parsePushData, type Checkpoint, type PushData } from './checkpoint.js';
 import { lackedOf } from './lacked.js';
 import type { Refusals } from './refusals.js';
 import type { Carried, Errand } from './transfer.js';
+import type { Watch } from './watch.js';
 
 const pageSize = 100;
 /** Documents with their attachments that are held in memory at once. */
@@ -41,11 +42,11 @@ export function pushErrand(places: Places & { checkpoint: Pick<Checkpoint, 'look
   let isWanted = true;
   let hasFailed = false;
   let left: number | undefined;
-  const look = async (data: PushData): Promise<Carried<PushData>> => {
+  const look = async (data: PushData, watch: Watch): Promise<Carried<PushData>> => {
     isWanted = false;
     hasFailed = true;
     try {
-      const looked = await checkpoint.look(data);
+      const looked = await checkpoint.look(data, watch);
       hasFailed = false;
       return { data: looked, transferred: 0 };
     } catch (error) {
@@ -72,10 +73,10 @@ export function pushErrand(places: Places & { checkpoint: Pick<Checkpoint, 'look
       return data.behind.length > 0 ? { changes: data.behind.slice(0, pageSize), last, isRetry: true } : undefined;
     },
     isOver: async ({ since, behind }) => behind.length === 0 && (await nextChanges(local, since)).changes.length === 0,
-    carry: async (step, data) => {
-      if (step === 'look') return look(data);
+    carry: async (step, data, watch) => {
+      if (step === 'look') return look(data, watch);
       try {
-        return await bring(places, step, data);
+        return await bring({ ...places, server: places.server.within(watch) }, step, data);
       } catch (error) {
         isWanted = true;
         throw error;

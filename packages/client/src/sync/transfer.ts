@@ -8,6 +8,7 @@ import type { RetryPolicy } from '../retry/policy.js';
 import type { Scheduler } from '../retry/scheduler.js';
 import { beginWait, resumeWait, storedWait, type Wait } from '../retry/wait.js';
 import type { Gate } from '../run/gate.js';
+import { Watch } from './watch.js';
 
 /** Something that goes to the server or comes from it, step by step. `Data` is what it must remember. */
 export interface Errand<Data, Step> {
@@ -19,9 +20,10 @@ export interface Errand<Data, Step> {
   next(data: Data): Promise<Step | undefined>;
   /**
    * Does it. `error` says why it must be tried again; `data` is kept in any case. `behind`: something of it has to be
-   * tried again, after the steps that are left; that is its first retry then.
+   * tried again, after the steps that are left; that is its first retry then. What it asks the server it asks within
+   * `watch`, so that a step that is given up does nothing more.
    */
-  carry(step: Step, data: Data): Promise<Carried<Data>>;
+  carry(step: Step, data: Data, watch: Watch): Promise<Carried<Data>>;
   /** A step that only looks: no attempt at what is carried, unless it fails. Default: none is. */
   isAside?(step: Step): boolean;
   /** Whether nothing is left, found without the server. Default: there is no next step. */
@@ -55,6 +57,8 @@ export interface TransferParts {
   readonly closed: AbortSignal;
   readonly changed: () => void;
   readonly warn: (line: string) => void;
+  /** A step without any progress is given up after so long. Default: never. */
+  readonly inactivityMs?: number | undefined;
 }
 
 /**
@@ -71,6 +75,8 @@ export class Transfer<Data, Step> implements Carrier {
   #parsed: { readonly text: string; readonly data: Data } | undefined;
   #state: TransferStatus['state'] = 'idle';
   #running: Promise<void> | undefined;
+  /** The step that is under way. */
+  #watch: Watch | undefined;
   #again = false;
   #memoryFailures = 0;
   #left: number | undefined;
@@ -145,7 +151,7 @@ export class Transfer<Data, Step> implements Carrier {
       failedAttempts: stored?.failedAttempts ?? 0,
       nextAttemptAt: this.#parts.scheduler.dueAt(this.#errand.name),
       lastError: stored?.lastError ?? undefined,
-      transferred: stored?.transferred ?? 0,
+      transferred: (stored?.transferred ?? 0) + (this.#watch?.brought ?? 0),
       left: this.#left,
     };
   }
@@ -196,10 +202,12 @@ export class Transfer<Data, Step> implements Carrier {
   }
 
   async #carry(step: Step, data: Data): Promise<Carried<Data>> {
+    const watch = new Watch(this.#parts);
+    this.#watch = watch;
     try {
-      return await this.#errand.carry(step, data);
+      return await watch.orGivenUp(() => this.#errand.carry(step, data, watch));
     } catch (error) {
-      return { data, transferred: 0, error };
+      return { data, transferred: watch.brought, error };
     }
   }
 
@@ -250,6 +258,7 @@ export class Transfer<Data, Step> implements Carrier {
 
   #bookkeepingFailed(error: unknown): void {
     this.#stored = undefined;
+    this.#watch = undefined;
     if (this.#parts.closed.aborted) return;
     const verdict = classifyError(error);
     this.#memoryFailures++;
@@ -292,6 +301,8 @@ export class Transfer<Data, Step> implements Carrier {
       throw new TypeError('Another tab has written the state of a transfer.');
     }
     this.#stored = { ...stored, _rev: revs.get(stored._id) };
+    // What the last step has brought is counted in what is stored.
+    this.#watch = undefined;
     this.#parts.changed();
     return this.#stored;
   }

@@ -144,7 +144,8 @@ function changes(database: MemoryDatabase, { query, body }: MemoryRequest): unkn
   const limit = query.get('limit') === null ? Infinity : Number(query.get('limit'));
   const all = database.changes(since);
   const ids = isObject(body) && Array.isArray(body['doc_ids']) ? new Set<unknown>(body['doc_ids']) : undefined;
-  const wanted = all.filter(({ id }) => ids?.has(id) !== false).slice(0, limit);
+  const selector = isObject(body) && isObject(body['selector']) ? body['selector'] : {};
+  const wanted = all.filter(({ id }) => ids?.has(id) !== false && selects(selector, database.read(id))).slice(0, limit);
   const results = wanted.map(({ id, seq }) => {
     const leaves = database.tree(id)?.leaves() ?? [];
     const shown = query.get('style') === 'all_docs' ? leaves : leaves.slice(0, 1);
@@ -158,6 +159,15 @@ function changes(database: MemoryDatabase, { query, body }: MemoryRequest): unkn
   });
   const last = wanted.at(-1)?.seq ?? since;
   return { results, last_seq: `${String(last)}-m`, pending: all.length - wanted.length };
+}
+
+/** Of selectors it knows fields and their values, nothing else. */
+function selects(selector: Readonly<Record<string, unknown>>, doc: StoredDocument | undefined): boolean {
+  return Object.entries(selector).every(([field, value]) => {
+    if (field.startsWith('$') || typeof value === 'object')
+      throw new Refusal(400, 'invalid_operator', `Invalid operator: ${field}`);
+    return doc?.[field] === value;
+  });
 }
 
 function localDocument(database: MemoryDatabase, { method, resource, body }: MemoryRequest): MemoryAnswer {
