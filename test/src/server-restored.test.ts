@@ -47,10 +47,9 @@ describe('S2 a server that is not the one that it was', () => {
 
   it('S2 a database that is made anew in the middle of a push has everything afterwards', async () => {
     let writes = 0;
-    bed.server.proxy.intercept(async (request) => {
-      if (request.path.endsWith('/_bulk_docs') && ++writes === 8) await bed.recreate();
-      return undefined;
-    });
+    bed.onRequest = async ({ path }) => {
+      if (path.endsWith('/_bulk_docs') && ++writes === 8) await bed.recreate();
+    };
     const client = bed.client();
     await client.documents.bulkDocs(red(numbered(250)));
     await bed.arrived(numbered(250));

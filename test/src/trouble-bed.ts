@@ -6,7 +6,16 @@ import {
   type ClientStatus,
   type FailedOperation,
 } from '@afield/client';
-import { serverUnderTest, temporaryDatabases, type ServerUnderTest, type TemporaryDatabases } from '@afield/devserver';
+import {
+  serverUnderTest,
+  type Answer,
+  type Forward,
+  type Interceptor,
+  type ProxyRequest,
+  temporaryDatabases,
+  type ServerUnderTest,
+  type TemporaryDatabases,
+} from '@afield/devserver';
 import { MemoryPouch } from '@afield/testing';
 import { filter, firstValueFrom } from 'rxjs';
 import { expect } from 'vitest';
@@ -36,7 +45,13 @@ export class TroubleBed {
   records = '';
   /** The bodies of requests, by the end of their path, in their order. */
   readonly sent: { method: string; path: string; body: Stored }[] = [];
+  /** Called with each request, before it goes on. */
+  onRequest: (request: ProxyRequest) => Promise<void> | void = () => undefined;
+  /** Answers in the server's place, or lets it answer itself. */
+  answer: Interceptor = () => undefined;
   readonly #clients: Client[] = [];
+  readonly #underWay = new Set<Promise<unknown>>();
+  #isAway: Promise<void> | undefined;
 
   private constructor(
     readonly server: ServerUnderTest,
@@ -55,11 +70,28 @@ export class TroubleBed {
     const { name } = await this.databases.create('records', { security: 'everyone' });
     this.records = `${this.server.url}/${name}`;
     this.sent.length = 0;
+    this.onRequest = () => undefined;
+    this.answer = () => undefined;
     this.server.proxy.onRequest((request) => {
       if (request.database !== name) return;
       const body = request.body.length === 0 ? {} : (request.json() as Stored);
       this.sent.push({ method: request.method, path: request.path.slice(name.length + 1), body });
     });
+    this.server.proxy.intercept(async (request, forward) => {
+      await this.onRequest(request);
+      while (this.#isAway !== undefined) await this.#isAway;
+      const answer = this.#answered(request, forward);
+      this.#underWay.add(answer);
+      try {
+        return await answer;
+      } finally {
+        this.#underWay.delete(answer);
+      }
+    });
+  }
+
+  async #answered(request: ProxyRequest, forward: Forward): Promise<Answer> {
+    return (await this.answer(request, forward)) ?? forward();
   }
 
   /** After each test. */
@@ -131,6 +163,13 @@ export class TroubleBed {
     return (rows ?? []).flatMap(({ id }) => (id.startsWith('_') ? [] : [id]));
   }
 
+  /** How many live documents a database has. */
+  async countIn(url: string): Promise<number> {
+    const { username, password } = this.server.admin;
+    const response = await fetch(url, { headers: { authorization: `Basic ${btoa(`${username}:${password}`)}` } });
+    return ((await response.json()) as { doc_count: number }).doc_count;
+  }
+
   /** Resolves when these, and no others, are on the server. */
   async arrived(ids: readonly string[]): Promise<void> {
     await expect.poll(() => this.ids(), { timeout: 10_000 }).toEqual([...ids].sort());
@@ -175,13 +214,35 @@ export class TroubleBed {
     await this.ask('/_security', 'PUT', { admins: { names: [], roles: ['_admin'] }, members: nobody });
   }
 
-  async recreate(): Promise<void> {
-    await this.remove();
-    await this.create();
+  recreate(): Promise<void> {
+    return this.#whileAway(async () => {
+      await this.remove();
+      await this.create();
+    });
   }
 
-  async restore({ docs, mark }: Backup): Promise<void> {
-    await this.recreate();
+  restore(backup: Backup): Promise<void> {
+    return this.#whileAway(() => this.#restored(backup));
+  }
+
+  /** No client sees a server that is half restored: requests that are under way end before, and later ones wait. */
+  async #whileAway(work: () => Promise<void>): Promise<void> {
+    let back = (): void => undefined;
+    this.#isAway = new Promise((resolve) => {
+      back = resolve;
+    });
+    await Promise.allSettled(this.#underWay);
+    try {
+      await work();
+    } finally {
+      this.#isAway = undefined;
+      back();
+    }
+  }
+
+  async #restored({ docs, mark }: Backup): Promise<void> {
+    await this.remove();
+    await this.create();
     await this.ask('/_bulk_docs', 'POST', { docs, new_edits: false });
     if (mark === undefined) return;
     const { _id } = mark;

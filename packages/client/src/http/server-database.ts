@@ -2,6 +2,7 @@ import { z } from 'zod/mini';
 import { DivisibleError, RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, RevisionRead, WriteAnswer, WriteRow } from '../model/pouch.js';
+import { sameJson } from '../model/same-json.js';
 import { askInRequests, writeInRequests } from '../retry/divide.js';
 import { bodyOf, inRequests, sendable, type Frame } from '../retry/request-size.js';
 import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
@@ -198,10 +199,18 @@ export class ServerDatabase implements DocumentStore {
       return true;
     } catch (error) {
       if (error instanceof DivisibleError) return false;
+      // A request that was repeated on its way meets itself.
+      if (error instanceof RetryableError && error.class === 'conflict' && (await this.#hasLocal(name, content)))
+        return true;
       if (!(error instanceof SignInRequiredError) || error.code === 'proxy-unauthorized') throw error;
       if (await this.isSignedIn()) return false;
       throw error;
     }
+  }
+
+  async #hasLocal(name: string, content: Readonly<Record<string, unknown>>): Promise<boolean> {
+    const there = await this.readLocal(name);
+    return Object.entries(content).every(([field, value]) => field === '_rev' || sameJson(there?.[field], value));
   }
 
   #localUrl(name: string): string {

@@ -134,7 +134,7 @@ export const rowTable: WordTable<RowMeaning> = {
     { words: ['conflict'], meaning: { kind: 'conflict', code: 'conflict' } },
     { words: ['unauthorized'], meaning: { kind: 'auth', code: 'unauthorized' } },
     {
-      words: ['internal_server_error', 'timeout', 'service_unavailable', 'unknown_error'],
+      words: ['internal_server_error', 'timeout', 'service_unavailable', 'insufficient_storage', 'unknown_error'],
       meaning: { kind: 'passing', class: 'server', code: itself },
     },
     {
