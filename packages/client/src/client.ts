@@ -216,6 +216,16 @@ class AfieldClient implements Client {
     return count;
   }
 
+  async revert(filter: FailureFilter): Promise<number> {
+    const asked = checkFilter(filter);
+    try {
+      return await this.#withFailures(() => this.#parts.failureControl.revert(asked));
+    } finally {
+      // Some of it may be done, whatever it ended with.
+      if (!this.#closing.signal.aborted) this.#decided();
+    }
+  }
+
   async listEvents(options: Parameters<Client['listEvents']>[0] = {}): Promise<readonly DocumentEvent[]> {
     const asked = checkListing(options);
     return this.#answer(async () => {

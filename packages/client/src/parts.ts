@@ -38,6 +38,7 @@ import { Planning } from './run/planning.js';
 import { Runner } from './run/runner.js';
 import { LocalDatabase } from './store/local-database.js';
 import { Refusals } from './sync/refusals.js';
+import { Reversal } from './sync/reversal.js';
 import type { TransferParts } from './sync/transfer.js';
 import { TabLock } from './tabs/tab-lock.js';
 
@@ -212,6 +213,15 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     found: calls.conflictsFound,
   });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
+  const reversal =
+    replication === undefined
+      ? undefined
+      : new Reversal({
+          local: documentStore,
+          server: databases.documents,
+          failures,
+          sendsFirst: replicationMode(options) === 'external',
+        });
   const conflicts = new ConflictDecisions({ queue, failures, retries });
   quarantineControl.taking('create', (entry) => conflicts.take(entry));
   quarantineControl.taking('event', async (entry) => {
@@ -219,7 +229,14 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     return undefined;
   });
   quarantineControl.dropping('create', (entry) => conflicts.drop(entry));
-  const failureControl = new FailureControl({ failures, retries, actions, breathe, sendAgain });
+  const failureControl = new FailureControl({
+    failures,
+    retries,
+    actions,
+    breathe,
+    sendAgain,
+    revertDocuments: reversal === undefined ? undefined : (ids, keep) => reversal.revert(ids, keep),
+  });
 
   const publishers = (options.publishers ?? []).map(({ name }) => name);
   const housekeeping = new Housekeeping({

@@ -258,7 +258,7 @@ export interface Client {
    * its content. Rejects with `AfieldError` (`unknown_bulk_operation`).
    */
   listNotDone(bulkOperationId: string): Promise<readonly NotDoneOperation[]>;
-  /** Open failures that fit the filter, or with `resolved: true` those that were retried or discarded: their content is kept. */
+  /** Open failures that fit the filter, or with `resolved: true` those that were retried, discarded or reverted: their content is kept. */
   listFailures(filter?: FailureFilter & { readonly resolved?: boolean }): Promise<readonly FailedOperation[]>;
   /**
    * Queues failed operations anew, each with a new sequence number and a key derived from the old one. A document that
@@ -272,6 +272,15 @@ export interface Client {
    * there is no such open failure, or it was no operation (`not_an_operation`).
    */
   editAndRetry(failureId: string, operation: OperationInput, options?: RetryOptions): Promise<RetryReceipt>;
+  /**
+   * Brings documents that the server has refused back to the server's version, as it is now: all that was refused of such a
+   * document ends together, with the local version kept in `localDocument`. A document that the server does not have is
+   * here no more either. Needs the server; what is pending goes on upon that version. A document that was changed since, in
+   * a way that the server was not asked about yet, stays as it is. Answers how many failures have ended. Rejects with
+   * `InvalidRequestError` when the filter is wrong, with `AfieldError` (`no_replication`), and with what the server or the
+   * network threw: what is back by then stays so, and the call can be made again.
+   */
+  revert(filter: FailureFilter): Promise<number>;
   /** Gives failed operations up. They leave `failures$`, and stay in `listFailures({ resolved: true })`. Answers how many. */
   discard(filter: FailureFilter): Promise<number>;
   /**

@@ -146,6 +146,11 @@ export interface FailedOperation {
   readonly failedAt: number;
   /** The version of the app in which it failed (`ClientOptions.appVersion`). */
   readonly appVersion: string | undefined;
+  /**
+   * The document as it was here before `revert` brought it back to the server's version; attachments by name and size.
+   * Kept on this device, never sent. Undefined unless it was reverted.
+   */
+  readonly localDocument: unknown;
   /** What a person did with it (R19); undefined while it is open. Its content is kept. */
   readonly resolution: Resolution | undefined;
 }
@@ -162,7 +167,11 @@ export interface NotDoneOperation {
   readonly operation: unknown;
 }
 
-/** What became of a failure: queued anew as an operation of another bulk operation, or discarded. */
+/**
+ * What became of a failure: queued anew as an operation of another bulk operation, discarded, or its document brought back
+ * to the server's version.
+ */
 export type Resolution =
   | { readonly how: 'retried'; readonly bulkOperationId: string; readonly index: number; readonly at: number }
-  | { readonly how: 'discarded'; readonly at: number };
+  | { readonly how: 'discarded'; readonly at: number }
+  | { readonly how: 'reverted'; readonly at: number };

@@ -1,5 +1,6 @@
 import type { EnqueueRequest, FailureFilter, OperationInput, RetryOptions, RetryReceipt } from '../model/client.js';
 import { AfieldError, InvalidRequestError } from '../model/errors.js';
+import type { Doc } from '../model/json.js';
 import type { AnyAction } from '../model/handler.js';
 import type { FailedOperation } from '../model/states.js';
 import type { ListFilter } from './failure-filter.js';
@@ -7,6 +8,18 @@ import type { Failures } from './failures.js';
 import { checkRequest } from './request.js';
 import type { Retried, Retries } from './retries.js';
 import type { StoredFailure } from './stored.js';
+
+/** Documents whose attachments are held in memory at once. */
+const revertedAtOnce = 20;
+
+/**
+ * Brings documents back to the server's version, those that can go back now. `keep` is called with the local versions before
+ * they are given up. Answers which are back.
+ */
+export type RevertDocuments = (
+  ids: readonly string[],
+  keep: (local: ReadonlyMap<string, Doc>) => Promise<void>,
+) => Promise<readonly string[]>;
 
 /**
  * What a person does with failed operations: list, retry, edit and retry, discard (R19). Needs loaded failures; filters,
@@ -18,6 +31,7 @@ export class FailureControl {
   readonly #actions: ReadonlyMap<string, AnyAction>;
   readonly #breathe: () => Promise<void>;
   readonly #sendAgain: (ids: readonly string[]) => Promise<void>;
+  readonly #revertDocuments: RevertDocuments | undefined;
 
   constructor(parts: {
     failures: Failures;
@@ -26,12 +40,15 @@ export class FailureControl {
     breathe: () => Promise<void>;
     /** Sends documents once more that the server has refused. */
     sendAgain: (ids: readonly string[]) => Promise<void>;
+    /** Undefined where nothing is replicated. */
+    revertDocuments: RevertDocuments | undefined;
   }) {
     this.#failures = parts.failures;
     this.#retries = parts.retries;
     this.#actions = parts.actions;
     this.#breathe = parts.breathe;
     this.#sendAgain = parts.sendAgain;
+    this.#revertDocuments = parts.revertDocuments;
   }
 
   list(filter: ListFilter): readonly FailedOperation[] {
@@ -60,6 +77,36 @@ export class FailureControl {
     return this.#retries.discard(() => this.#open(filter));
   }
 
+  /** Some documents at a time: each of them is back, with its failures ended, or as it was. */
+  async revert(filter: FailureFilter): Promise<number> {
+    if (this.#revertDocuments === undefined) {
+      throw new AfieldError(
+        'no_replication',
+        'Without replication with a server no document goes back to its version.',
+      );
+    }
+    const refused = this.#open(filter).filter(({ refused: rev }) => rev !== null);
+    const ids = [...new Set(refused.flatMap(({ id }) => id ?? []))];
+    let count = 0;
+    for (let from = 0; from < ids.length; from += revertedAtOnce) {
+      const keep = (local: ReadonlyMap<string, Doc>): Promise<void> =>
+        this.#retries.keep(() =>
+          [...local].flatMap(([id, doc]) =>
+            this.#openOf(id).map((failure) => ({ ...failure, local: JSON.stringify(doc) })),
+          ),
+        );
+      const back = await this.#revertDocuments(ids.slice(from, from + revertedAtOnce), keep);
+      count += await this.#retries.reverted(() => back.flatMap((id) => this.#openOf(id)));
+      await this.#breathe();
+    }
+    return count;
+  }
+
+  /** All that the server has refused of a document and that is open: they go back together. */
+  #openOf(id: string): StoredFailure[] {
+    return this.#failures.refusedOf(id).filter(({ resolution }) => resolution === undefined);
+  }
+
   /** Refused documents are sent again as they are, unless the operation was edited: then a new revision follows. */
   async #retry(choose: () => readonly Retried[], { ratePerSecond }: RetryOptions): Promise<RetryReceipt> {
     const isSentAgain = ({ failure, edited }: Retried): boolean => failure.refused !== null && edited === undefined;
@@ -83,8 +130,8 @@ export class FailureControl {
       const { bulkOperationId } = failure.resolution;
       throw new AfieldError('unknown_failure', `This failure was retried already, as ${bulkOperationId}.`);
     }
-    if (failure?.resolution?.how === 'discarded') {
-      throw new AfieldError('unknown_failure', 'This failure was discarded already.');
+    if (failure?.resolution !== undefined) {
+      throw new AfieldError('unknown_failure', `This failure was ${failure.resolution.how} already.`);
     }
     if (failure === undefined) {
       const hint = 'Take the name from `failureId` of listFailures().';

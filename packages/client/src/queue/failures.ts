@@ -171,6 +171,7 @@ function shownOf(failure: StoredFailure): FailedOperation {
     mayHaveBeenApplied: failure.mayHaveBeenApplied,
     failedAt: failure.at,
     appVersion: failure.app,
+    localDocument: failure.local === undefined ? undefined : (JSON.parse(failure.local) as unknown),
     resolution: failure.resolution,
   };
 }

@@ -154,6 +154,26 @@ export class Retries {
     });
   }
 
+  /** Ends failures whose documents are back at the server's version. Answers how many. */
+  reverted(choose: () => readonly StoredFailure[]): Promise<number> {
+    return this.#inTurn(async () => {
+      const chosen = await this.#chosen(choose, (failure) => failure);
+      const at = this.#clock.wall();
+      await this.#mark(chosen.map((failure) => ({ ...failure, resolution: { how: 'reverted', at } })));
+      return chosen.length;
+    });
+  }
+
+  /** Keeps in failures what is about to be given up. Durable when it resolves. */
+  keep(choose: () => readonly StoredFailure[]): Promise<void> {
+    return this.#inTurn(async () => {
+      const chosen = await this.#chosen(choose, (failure) => failure);
+      const revs = await this.#reports.write([], chosen);
+      this.#failures.added(chosen.flatMap((one) => (revs.has(one._id) ? { ...one, _rev: revs.get(one._id) } : [])));
+      if (revs.size < chosen.length) await this.#failures.reload();
+    });
+  }
+
   /**
    * Marks what a bulk operation took over, as far as it is not marked yet. One whose operations another one took over at
    * the same moment is withdrawn before it runs. Answers whether this one stays.
@@ -193,7 +213,7 @@ export class Retries {
     if (header.taken !== undefined) return true;
     const resolutions = names.map((name) => this.#failures.get(name ?? '')?.resolution);
     const isOurs = resolutions.some(
-      (one) => one?.how !== 'discarded' && (one?.bulkOperationId ?? header.id) === header.id,
+      (one) => one === undefined || (one.how === 'retried' && one.bulkOperationId === header.id),
     );
     if (isOurs) return true;
     const [first] = resolutions;

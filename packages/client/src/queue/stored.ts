@@ -204,6 +204,8 @@ export const failureDoc = z.object({
   refused: z.nullable(z.string()),
   /** The local revision that lost, when it failed as it was run again on the one that won (S2). */
   buried: z.optional(z.string()),
+  /** The local document that was given up for the server's version, as JSON text. */
+  local: z.optional(z.string()),
   at: z.number(),
   /** Version of the app in which it failed. */
   app: z.optional(z.string()),
@@ -211,6 +213,7 @@ export const failureDoc = z.object({
     z.discriminatedUnion('how', [
       z.object({ how: z.literal('retried'), bulkOperationId: z.string(), index: z.number(), at: z.number() }),
       z.object({ how: z.literal('discarded'), at: z.number() }),
+      z.object({ how: z.literal('reverted'), at: z.number() }),
     ]),
   ),
 });

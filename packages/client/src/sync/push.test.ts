@@ -39,6 +39,7 @@ async function pushing(docs: readonly Doc[], most: number, maxRequestBytes: numb
     return { json: [] };
   }, maxRequestBytes);
   const refusals = {
+    givenUp: () => Promise.resolve(new Map()),
     delivered: () => Promise.resolve(),
     refused: (refused: readonly Refused[]) => {
       failed.push(...refused.map(({ read, code }) => ({ id: read.id, code })));
@@ -95,6 +96,7 @@ it('R2 S2 a document that stays behind is said, and its next try is the retry', 
     return { json: [{ id: 'b', error: 'internal_server_error', reason: 'made up' }] };
   }, 1_000_000);
   const refusals = {
+    givenUp: () => Promise.resolve(new Map()),
     delivered: () => Promise.resolve(),
     refused: () => Promise.resolve([]),
   } as unknown as Refusals;

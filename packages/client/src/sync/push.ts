@@ -8,6 +8,7 @@ import { lackedOf } from './lacked.js';
 import type { Refusals } from './refusals.js';
 import type { Carried, Errand } from './transfer.js';
 import type { Watch } from './watch.js';
+import { endStandIns, withoutWithheld } from './withheld.js';
 
 const pageSize = 100;
 /** Documents with their attachments that are held in memory at once. */
@@ -144,9 +145,11 @@ export interface Places {
   readonly refusals: Refusals;
 }
 
-async function deliver(places: Places, changes: readonly LocalChange[]): Promise<Delivery> {
+async function deliver(places: Places, all: readonly LocalChange[]): Promise<Delivery> {
   const { local, server, refusals } = places;
+  const changes = await withoutWithheld(places, all);
   const missing = await server.missing(new Map(changes.map(({ id, revs }) => [id, revs])));
+  await endStandIns(places, all, changes, missing);
   const behind = new Map<string, string[]>();
   let delivered = 0;
   // What the server has already may be later than what it refused once: then that was taken after all.

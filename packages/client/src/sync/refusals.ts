@@ -107,6 +107,17 @@ export class Refusals {
     return this.#failures.refusedOf(id).some(({ refused }) => refused === rev);
   }
 
+  /** The refused revisions of these documents that a person has given up. */
+  async givenUp(ids: readonly string[]): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+    await this.#failures.load();
+    return new Map(
+      ids.flatMap((id) => {
+        const resolved = this.#failures.refusedOf(id).filter(({ resolution }) => resolution !== undefined);
+        return resolved.length === 0 ? [] : [[id, new Set(resolved.flatMap(({ refused }) => refused ?? []))] as const];
+      }),
+    );
+  }
+
   /**
    * Histories that the server has now: a refused revision in one of them was taken after all. What a person has given up
    * stays so: nobody is told of it any more.

@@ -77,6 +77,7 @@ export type ResultDocument = z.infer<typeof resultDocument>;
 const resolution = z.discriminatedUnion('how', [
   z.object({ how: z.literal('retried'), bulkOperationId: z.string(), index: z.number(), at: z.number() }),
   z.object({ how: z.literal('discarded'), at: z.number() }),
+  z.object({ how: z.literal('reverted'), at: z.number() }),
 ]);
 
 /** One operation that failed for good. */

@@ -60,6 +60,7 @@ describe('a client in a worker: calls', () => {
       retryFailed: [filter, { ratePerSecond: 1 }],
       editAndRetry: ['f1', { id: 'a' }, { ratePerSecond: 1 }],
       discard: [filter],
+      revert: [filter],
       listEvents: [{ after: { sequence: 1, index: 0 }, limit: 3 }],
       listQuarantined: [{ resolved: true }],
       resolveQuarantined: ['q1', 'keep-first'],

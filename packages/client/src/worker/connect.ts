@@ -137,6 +137,10 @@ class ConnectedClient implements RemoteClient {
   editAndRetry(...args: Parameters<Client['editAndRetry']>): ReturnType<Client['editAndRetry']> {
     return this.#call('editAndRetry', args);
   }
+  revert(...args: Parameters<Client['revert']>): ReturnType<Client['revert']> {
+    return this.#call('revert', args);
+  }
+
   discard(...args: Parameters<Client['discard']>): ReturnType<Client['discard']> {
     return this.#call('discard', args);
   }

@@ -39,6 +39,7 @@ const clientMethods = [
   'retryFailed',
   'editAndRetry',
   'discard',
+  'revert',
   'listEvents',
   'listQuarantined',
   'resolveQuarantined',
