@@ -171,6 +171,7 @@ describe('documents that the server refuses', () => {
       await expect.poll(() => isHere(client, 'b')).toBe(false);
       const { _conflicts } = (await client.documents.get('a', { conflicts: true })) as { _conflicts?: unknown };
       expect(_conflicts).toBeUndefined();
+      expect(await firstValueFrom(client.conflicts$)).toEqual([]);
       await paint(client, ['a'], 'blue');
       await expect.poll(() => ask('a?conflicts=true')).toMatchObject({ colour: 'blue' });
       expect(await ask('a?conflicts=true')).not.toHaveProperty('_conflicts');

@@ -17,6 +17,7 @@ import {
   type RowState,
   type StoredFailure,
 } from '../queue/stored.js';
+import { isOwnRevision } from './own-revisions.js';
 import type { Writer, Writers } from '../queue/writers.js';
 
 export interface Refused {
@@ -101,10 +102,10 @@ export class Refusals {
     return postponed;
   }
 
-  /** Whether the server has refused this revision, as far as is known. */
+  /** Whether the server has refused this revision, as far as is known, or is not to have it. */
   async isRefused(id: string, rev: string): Promise<boolean> {
     await this.#failures.load();
-    return this.#failures.refusedOf(id).some(({ refused }) => refused === rev);
+    return isOwnRevision(rev) || this.#failures.refusedOf(id).some(({ refused }) => refused === rev);
   }
 
   /** The refused revisions of these documents that a person has given up. */
