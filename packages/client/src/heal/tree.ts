@@ -1,3 +1,4 @@
+import { isStandIn } from '../model/own-revisions.js';
 import { generationOf } from '../model/revision.js';
 
 /** A leaf of a document's tree of revisions. */
@@ -77,7 +78,8 @@ export function judge(leaves: readonly Leaf[], own: readonly OwnWrite[]): Judgem
   const markable: Mark[] = [];
   const foreign: string[] = [];
   for (const leaf of losers) {
-    if (leaf.deleted) continue;
+    // A copy of the server's version gets its end from the push, which knows whether the server has gone on.
+    if (leaf.deleted || isStandIn(leaf.rev)) continue;
     const branch = leaf.ancestors.filter((rev) => !won.has(rev));
     // Newest first. Everything from the newest mark on, and older, is answered for; then what is ours, step by step.
     const known = branch.findIndex((rev) => marked.has(rev));

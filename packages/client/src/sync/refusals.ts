@@ -17,7 +17,7 @@ import {
   type RowState,
   type StoredFailure,
 } from '../queue/stored.js';
-import { isOwnRevision } from './own-revisions.js';
+import { isOwnRevision } from '../model/own-revisions.js';
 import type { Writer, Writers } from '../queue/writers.js';
 
 export interface Refused {

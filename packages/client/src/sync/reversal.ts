@@ -5,7 +5,7 @@ import { generationOf } from '../model/revision.js';
 import type { Failures } from '../queue/failures.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { lackedOf } from './lacked.js';
-import { giveUp, isOwnRevision, isStandIn, standInFor } from './own-revisions.js';
+import { giveUp, isOwnRevision, isStandIn, standInFor } from '../model/own-revisions.js';
 
 /** What brings one document back to the server's version. */
 interface ReversalPlan {

@@ -2,7 +2,7 @@ import type { ServerDatabase } from '../http/server-database.js';
 import type { RevisionRead } from '../model/pouch.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { lackedOf } from './lacked.js';
-import { giveUp, isGiveUp, isOwnRevision, isStandIn } from './own-revisions.js';
+import { giveUp, isGiveUp, isOwnRevision, isStandIn } from '../model/own-revisions.js';
 import type { Refusals } from './refusals.js';
 
 export interface WithholdingParts {

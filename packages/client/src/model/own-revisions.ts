@@ -1,8 +1,8 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
-import type { Doc } from '../model/json.js';
-import type { RevisionRead } from '../model/pouch.js';
-import { generationOf } from '../model/revision.js';
+import type { Doc } from './json.js';
+import type { RevisionRead } from './pouch.js';
+import { generationOf } from './revision.js';
 
 /*
  * Revisions that are made to undo what the server has refused. They say by their names what they are, so that the push
