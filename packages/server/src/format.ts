@@ -3,23 +3,29 @@ import { stringify } from 'csv-stringify/sync';
 /** How a list is written: a JSON object in each line, or CSV with a line of names first. */
 export type Format = 'jsonl' | 'csv';
 
-/** Turns rows into text. All rows have the same fields. */
+/** Turns rows into text. */
 export interface Writer {
-  /** What comes before the first row; the fields of a row are named by `columns`. */
-  begin(columns: readonly string[]): string;
+  /** What comes before the first row. */
+  readonly begin: string;
   row(row: object): string;
 }
 
-export const writers: Readonly<Record<Format, Writer>> = {
-  jsonl: {
-    begin: () => '',
-    row: (row) => `${JSON.stringify(row)}\n`,
-  },
-  csv: {
-    begin: (columns) => line([...columns]),
-    row: (row) => line(Object.values(row).map(cell)),
-  },
-};
+/** A writer of rows that have these columns. */
+export function writerOf(format: Format, columns: readonly string[]): Writer {
+  if (format === 'csv') {
+    const row = (given: object): string => {
+      const values = new Map<string, unknown>(Object.entries(given));
+      return line(columns.map((column) => cell(values.get(column))));
+    };
+    return { begin: line(columns), row };
+  }
+  // What JSON leaves as it is, but a terminal might obey.
+  return { begin: '', row: (row) => `${JSON.stringify(row).replace(/[\u007f-\u009f]/g, asEscape)}\n` };
+}
+
+function asEscape(sign: string): string {
+  return `\\u00${sign.charCodeAt(0).toString(16)}`;
+}
 
 function cell(value: unknown): string | number {
   if (value === null || value === undefined) return '';

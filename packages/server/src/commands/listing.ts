@@ -1,7 +1,7 @@
 import { Arguments } from '../arguments.js';
 import { exitCodes, type World } from '../command.js';
 import { ServerCommandError } from '../errors.js';
-import { writers, type Format } from '../format.js';
+import { writerOf, type Format } from '../format.js';
 import { sourcesOf, type Source } from '../read/sources.js';
 import { Tally } from '../read/tally.js';
 import type { Couch } from '../couch.js';
@@ -34,7 +34,7 @@ export async function list<Row extends object>(
   columns: readonly (keyof Row & string)[],
   rowsOf: (couch: Couch, source: Source, tally: Tally) => AsyncGenerator<Row>,
 ): Promise<number> {
-  const writer = writers[values.oneOf<Format>('format', ['jsonl', 'csv'], 'jsonl')];
+  const writer = writerOf(values.oneOf<Format>('format', ['jsonl', 'csv'], 'jsonl'), columns);
   const layout =
     values.text('layout') === undefined ? undefined : values.oneOf('layout', ['shared', 'per-user'], 'shared');
   const most = limitOf(values.text('limit'));
@@ -44,7 +44,7 @@ export async function list<Row extends object>(
   let rows = 0;
   let isBegun = false;
   reading: for await (const source of sources) {
-    if (!isBegun) await world.out(writer.begin(columns));
+    if (!isBegun) await world.out(writer.begin);
     isBegun = true;
     if (rows >= most) break;
     for await (const row of rowsOf(couch, source, tally)) {
