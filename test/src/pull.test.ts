@@ -267,6 +267,19 @@ describe('what is pulled', () => {
     expect(server.create('records').read('mine')).toBeDefined();
   });
 
+  it('S2 a push that was given up sends nothing more when its read settles after all', async () => {
+    const { options: given, goOn } = hanging(options({}), 'bulkGet');
+    client = createClient(given);
+    await client.documents.put({ _id: 'mine' });
+    await status((one) => one.push.lastError?.code === 'inactive');
+    await status((one) => one.push.state === 'idle');
+    const writes = (): number => asked.filter(({ resource }) => resource === '_bulk_docs').length;
+    expect(writes()).toBe(1);
+    goOn();
+    await device.clock.advance(120_000);
+    expect(writes()).toBe(1);
+  });
+
   it('V1 a long first pull shows how far it is while it runs', async () => {
     there(...Array.from({ length: 1000 }, (_, at) => `d${String(at)}`));
     open();
@@ -280,8 +293,14 @@ describe('what is pulled', () => {
   });
 });
 
-/** The first documents that come from the server are not written until `goOn`: their write does not settle. */
-function hanging(options: ClientOptions): { options: ClientOptions; goOn: () => void } {
+/**
+ * The first documents that come from the server are not written (`bulkDocs`), or the first that go there not read
+ * (`bulkGet`), until `goOn`: the call does not settle.
+ */
+function hanging(
+  options: ClientOptions,
+  method: 'bulkDocs' | 'bulkGet' = 'bulkDocs',
+): { options: ClientOptions; goOn: () => void } {
   let goOn = (): void => undefined;
   const held = new Promise<void>((resolve) => (goOn = resolve));
   let isFirst = true;
@@ -289,19 +308,24 @@ function hanging(options: ClientOptions): { options: ClientOptions; goOn: () => 
   function HangingPouch(database: string, how?: object): PouchLike {
     const handle = new PouchDB(database, how);
     if (database !== name) return handle;
-    const write = handle.bulkDocs.bind(handle);
+    const call = handle[method].bind(handle) as (...given: unknown[]) => Promise<unknown>;
     return Object.assign(handle, {
-      bulkDocs: async (...given: Parameters<PouchLike['bulkDocs']>) => {
-        const isPulled = !Array.isArray(given[0]) && isFirst;
-        if (isPulled) isFirst = false;
-        if (isPulled) await held;
-        return write(...given);
+      [method]: async (...given: unknown[]) => {
+        const isHeld = isFirst && (method === 'bulkGet' || !Array.isArray(given[0]));
+        if (isHeld) isFirst = false;
+        if (isHeld) await held;
+        return call(...given);
       },
     });
   }
   const replicate = PouchDB.replicate.bind(PouchDB);
   const Hanging = Object.assign(HangingPouch, { replicate }) as unknown as ClientOptions['PouchDB'];
-  return { options: { ...options, PouchDB: Hanging }, goOn };
+  return {
+    options: { ...options, PouchDB: Hanging },
+    goOn: () => {
+      goOn();
+    },
+  };
 }
 
 /** An app with this selector, as its own build would make it. */

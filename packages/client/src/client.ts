@@ -6,14 +6,17 @@ import type {
   EnqueueReceipt,
   EnqueueRequest,
   FailureFilter,
+  ForgetReceipt,
   OperationInput,
   PlanRequest,
   RetryOptions,
   RetryReceipt,
 } from './model/client.js';
-import { ClientClosedError, OtherStoreError } from './model/errors.js';
+import { AfieldError, ClientClosedError, OtherStoreError } from './model/errors.js';
 import { addressOf } from './model/store-name.js';
 import type { DocumentEvent } from './model/event.js';
+import { wrongInDocIds } from './model/doc-ids.js';
+import { notManaged } from './external-replication.js';
 import { checkListing } from './outbox/listing.js';
 import type { LocalIndex } from './model/lookup.js';
 import type { PouchLike } from './model/pouch.js';
@@ -224,6 +227,22 @@ class AfieldClient implements Client {
       // Some of it may be done, whatever it ended with.
       if (!this.#closing.signal.aborted) this.#decided();
     }
+  }
+
+  async forgetDocuments(ids: readonly string[]): Promise<ForgetReceipt> {
+    const wrong = wrongInDocIds(ids);
+    if (wrong !== undefined) throw new AfieldError('invalid_doc_ids', `The list of \`forgetDocuments\` ${wrong}.`);
+    // The caller may change what it has given as soon as it has called.
+    const asked = [...ids];
+    return this.#answer(async () => {
+      await this.#store.open();
+      if (!this.#work.isLeader) await this.#parts.failures.reload();
+      const { replication, indexes } = this.#parts;
+      if (replication === undefined) throw notManaged();
+      const receipt = await replication.forget(asked);
+      indexes.poke();
+      return receipt;
+    });
   }
 
   async listEvents(options: Parameters<Client['listEvents']>[0] = {}): Promise<readonly DocumentEvent[]> {

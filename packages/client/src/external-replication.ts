@@ -1,4 +1,6 @@
 import type { ServerDatabase } from './http/server-database.js';
+import type { ForgetReceipt } from './model/client.js';
+import { AfieldError } from './model/errors.js';
 import type { ClientStatus } from './model/states.js';
 import type { Failures } from './queue/failures.js';
 import type { Replicating } from './replicating.js';
@@ -7,6 +9,11 @@ import type { LocalDatabase } from './store/local-database.js';
 import { confirmErrand, withAgain, type ConfirmData, type ConfirmStep } from './sync/confirm.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
 import type { Refusals } from './sync/refusals.js';
+
+/** Stubs of forgotten documents would be taken for deletions by any push but ours. */
+export function notManaged(): AfieldError {
+  return new AfieldError('not_managed', 'Documents can be forgotten only with `replication: "managed"`.');
+}
 
 /** The app replicates itself: nothing is pushed or pulled here, only asked whether the server has it. */
 export class ExternalReplication implements Replicating {
@@ -41,6 +48,10 @@ export class ExternalReplication implements Replicating {
 
   pushStep(): Promise<boolean> {
     return this.#confirm.pushStep();
+  }
+
+  forget(): Promise<ForgetReceipt> {
+    return Promise.reject(notManaged());
   }
 
   /** By ourselves: the app's replication has passed them, and does not come back. */

@@ -116,6 +116,7 @@ describe('what an app hands in', () => {
     for (const replication of ['external', 'off', false]) {
       expect(opening({ ...given, replication })).toThrow('`pull` is only for `replication: "managed"`');
     }
+    expect(opening({ ...given, outOfSight: ['a'] })).toThrow('`outOfSight` must be a function');
     expect(opening({ inactivityS: 0 })).toThrow('`inactivityS` must be 1 or more');
   });
 

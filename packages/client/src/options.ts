@@ -30,6 +30,7 @@ const known = new Set<string>([
   'auth',
   'replication',
   'pull',
+  'outOfSight',
   'inactivityS',
   'pullEveryS',
   'batchSize',
@@ -249,6 +250,9 @@ function checkReplication(options: ClientOptions): void {
   }
   if (server === undefined && (replication === 'managed' || replication === 'external')) {
     throw wrong(`\`replication: '${replication}'\` needs a \`server\``);
+  }
+  if (options.outOfSight !== undefined && typeof options.outOfSight !== 'function') {
+    throw wrong('`outOfSight` must be a function');
   }
   if (options.pull === undefined) return;
   if (replicationMode(options) !== 'managed') throw wrong('`pull` is only for `replication: "managed"`');

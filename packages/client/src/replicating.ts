@@ -1,3 +1,4 @@
+import type { ForgetReceipt } from './model/client.js';
 import type { ClientStatus } from './model/states.js';
 
 /**
@@ -17,6 +18,8 @@ export interface Replicating {
   isPushed(): boolean;
   /** Resolves when the step that is under way is taken, or it rests. False: it waits, and there is more to come. */
   pushStep(): Promise<boolean>;
+  /** Lets documents leave this device. Rejects where someone else pushes. */
+  forget(ids: readonly string[]): Promise<ForgetReceipt>;
   /** Sends documents once more that the server has refused, as they are. Durable when it resolves. */
   sendAgain(ids: readonly string[]): Promise<void>;
   /** Whether the server has, or has refused for good, every revision that is stored here now, by what is known. */

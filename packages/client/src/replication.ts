@@ -1,16 +1,20 @@
 import { Requests } from './http/requests.js';
 import { ServerDatabase } from './http/server-database.js';
-import type { PullOptions } from './model/client.js';
+import type { ClientOptions, ForgetReceipt, PullOptions } from './model/client.js';
 import type { PouchConstructor } from './model/pouch.js';
 import type { ClientStatus } from './model/states.js';
 import type { Replicating } from './replicating.js';
 import { beginWait } from './retry/wait.js';
 import type { LocalDatabase } from './store/local-database.js';
+import { isForgotten } from './sync/forgotten.js';
+import { Forgetting } from './sync/forgetting.js';
+import { OutOfSight } from './sync/out-of-sight.js';
+import type { Failures } from './queue/failures.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
 import { Pull } from './sync/pull.js';
 import { Checkpoint, type PushData } from './sync/checkpoint.js';
 import { PullList } from './sync/pull-list.js';
-import { pushErrand, withBehind, type PushErrand, type PushStep } from './sync/push.js';
+import { pushErrand, unsentIds, withBehind, type PushErrand, type PushStep } from './sync/push.js';
 import type { Refusals } from './sync/refusals.js';
 import { Transfer, type Carrier } from './sync/transfer.js';
 
@@ -21,6 +25,7 @@ export class Replication implements Replicating {
   readonly #pullTransfer: Carrier;
   readonly #local: LocalDatabase;
   readonly #pushErrand: PushErrand;
+  readonly #forgetting: Forgetting;
   #storeId = '';
 
   constructor(
@@ -32,6 +37,10 @@ export class Replication implements Replicating {
       pullEveryMs: number;
       newId: () => string;
       pull: PullOptions | undefined;
+      outOfSight: ClientOptions['outOfSight'];
+      /** The local documents through a handle that keeps one revision of a document's past. */
+      forgetful: LocalDatabase;
+      failures: Failures;
       /** A pull has come to its end: documents may have come, also with one that failed. */
       pulled: () => void;
     },
@@ -44,12 +53,16 @@ export class Replication implements Replicating {
       server,
       storeId: () => this.#storeId,
       newId: parts.newId,
-      isRefused: (id, rev) => refusals.isRefused(id, rev),
+      // What was never sent is not missed either.
+      isRefused: async (id, rev) => (await refusals.isRefused(id, rev)) || isForgotten(local, id, rev),
     });
     this.#pushErrand = pushErrand({ local, server, refusals, checkpoint });
     this.#push = new Outgoing(this.#pushErrand, parts);
-    const list = new PullList(parts.queue, () => Promise.resolve());
-    this.#pull = new Pull({ ...parts, list, withheld: () => Promise.resolve() });
+    const unsent = async (): Promise<ReadonlySet<string>> => unsentIds(local, await this.#push.present());
+    this.#forgetting = new Forgetting({ ...parts, unsent });
+    const sight = new OutOfSight(local, parts.outOfSight, (ids) => this.forget(ids));
+    const list = new PullList(parts.queue, (ids) => sight.tell(ids));
+    this.#pull = new Pull({ ...parts, list, withheld: (ids) => sight.tell(ids) });
     const pullErrand = this.#pull.errand(() => {
       scheduler.wait('pull-again', beginWait(clock, parts.pullEveryMs), () => {
         this.pullNow();
@@ -98,6 +111,10 @@ export class Replication implements Replicating {
 
   pushStep(): Promise<boolean> {
     return this.#push.pushStep();
+  }
+
+  forget(ids: readonly string[]): Promise<ForgetReceipt> {
+    return this.#forgetting.forget(ids);
   }
 
   async sendAgain(ids: readonly string[]): Promise<void> {

@@ -6,6 +6,7 @@ import { replicationMode } from './options.js';
 import type { Failures } from './queue/failures.js';
 import type { Replicating } from './replicating.js';
 import { Replication } from './replication.js';
+import { LocalDatabase } from './store/local-database.js';
 import type { OutgoingParts } from './sync/outgoing.js';
 import type { Refusals } from './sync/refusals.js';
 
@@ -35,6 +36,9 @@ export function replicationOf(
         url,
         PouchDB,
         pull: options.pull,
+        outOfSight: options.outOfSight,
+        // Closed with the other handle of this name: they share their connection.
+        forgetful: new LocalDatabase(() => new PouchDB(options.documents ?? options.name, { revs_limit: 1 })),
         pullEveryMs: (options.pullEveryS ?? 60) * 1000,
       });
   }

@@ -27,11 +27,15 @@ export interface AuthOptions {
 /**
  * What the server is asked for: documents that a CouchDB selector fits, or those of a list. A function is no filter: it would
  * run on this device, after everything was sent here. The list may be asked for anew before each pull; who comes into it
- * is brought, who leaves it stays on this device.
+ * is brought, who leaves it stays on this device (see `outOfSight`).
  */
 export type PullOptions =
   | { readonly selector: object }
   | { readonly docIds: readonly string[] | (() => readonly string[] | Promise<readonly string[]>) };
+
+/** Ids of documents to be forgotten, or nothing. */
+// eslint-disable-next-line @typescript-eslint/no-invalid-void-type -- a function that answers nothing is meant
+export type OutOfSightAnswer = readonly string[] | void;
 
 /**
  * `managed` (or `true`): the client pushes and pulls. `external`: the app does, with a replication of its own; the client asks
@@ -66,6 +70,13 @@ export interface ClientOptions {
   readonly replication?: ReplicationMode | boolean;
   /** Which documents are pulled, with `replication: 'managed'`. Default: all. */
   readonly pull?: PullOptions;
+  /**
+   * Called with ids of documents that are here and that the user may no longer see: they have left the list of
+   * `pull.docIds`, or the server has answered that they are forbidden. Those that it answers with are forgotten, as by
+   * `forgetDocuments`; those that are kept are asked about again with the next pull. Called again with the same ids when
+   * it throws. Default: they stay.
+   */
+  readonly outOfSight?: (ids: readonly string[]) => OutOfSightAnswer | Promise<OutOfSightAnswer>;
   /** Seconds until a push or a pull without any progress is given up and tried again: 1 or more. Default: 300. */
   readonly inactivityS?: number;
   /** Seconds between two pulls while nothing else asks for one. Default: 60. */
@@ -201,6 +212,21 @@ export interface RetryReceipt {
   readonly sentAgain: number;
 }
 
+/** A document that `forgetDocuments` has left where it is. */
+export interface KeptDocument {
+  readonly id: string;
+  /**
+   * `not_sent`: the server does not have its last edit; `queued`: an operation on it is not at its end; `failed`: one has
+   * failed and is open; `conflict`: it has hidden versions.
+   */
+  readonly why: 'not_sent' | 'queued' | 'failed' | 'conflict';
+}
+
+export interface ForgetReceipt {
+  readonly forgotten: readonly string[];
+  readonly kept: readonly KeptDocument[];
+}
+
 /** The client of one user at one server. */
 export interface Client {
   /** The name of this store on the server: made when the store is made. */
@@ -281,6 +307,13 @@ export interface Client {
    * network threw: what is back by then stays so, and the call can be made again.
    */
   revert(filter: FailureFilter): Promise<number>;
+  /**
+   * Lets documents leave this device, with their past and their attachments; at the server they stay as they are. Where the
+   * server sends one again (it has changed, or has come back into the list of `pull.docIds`), it is here again. Kept are
+   * documents with something that is nowhere else. Rejects with `AfieldError` (`not_managed`) where the client does not
+   * replicate itself: a push of the app would send them as deletions.
+   */
+  forgetDocuments(ids: readonly string[]): Promise<ForgetReceipt>;
   /** Gives failed operations up. They leave `failures$`, and stay in `listFailures({ resolved: true })`. Answers how many. */
   discard(filter: FailureFilter): Promise<number>;
   /**

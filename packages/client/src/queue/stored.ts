@@ -361,8 +361,10 @@ export const listDoc = z.object({
   /** How many groups the list has. */
   groups: z.number(),
   group: z.number(),
-  /** A list as JSON text. */
+  /** A list as JSON text: what is in the group. */
   ids: z.string(),
+  /** Likewise: who has left it, and the app is still to be told. */
+  left: z.string(),
 });
 export type StoredList = z.infer<typeof listDoc>;
 

@@ -94,6 +94,11 @@ export class Outgoing<Data, Step> {
     for (const resolve of this.#awaited.splice(0)) resolve();
   }
 
+  /** What is remembered, as it is stored now. */
+  present(): Promise<Data> {
+    return this.#transfer.present();
+  }
+
   /** Changes what is remembered. Durable when it resolves. */
   amend(change: (data: Data) => Data): Promise<void> {
     return this.#transfer.amend(change);

@@ -12,6 +12,7 @@ const perGroup = 1000;
 interface Group {
   readonly stored: StoredList;
   readonly ids: readonly string[];
+  readonly left: readonly string[];
 }
 
 /**
@@ -26,10 +27,13 @@ interface Group {
  */
 export class PullList {
   readonly #queue: Queue;
-  readonly #left: (ids: readonly string[]) => Promise<void>;
+  readonly #left: (ids: readonly string[]) => Promise<readonly string[]>;
 
-  /** `left` is told of ids that are no longer in the list: again, until it has resolved. */
-  constructor(queue: Queue, left: (ids: readonly string[]) => Promise<void>) {
+  /**
+   * `left` is told of ids that are no longer in the list: again, until it has resolved. It answers with those that it wants
+   * to be told of once more.
+   */
+  constructor(queue: Queue, left: (ids: readonly string[]) => Promise<readonly string[]>) {
     this.#queue = queue;
     this.#left = left;
   }
@@ -49,9 +53,9 @@ export class PullList {
         await replicate({ filter: idsFilter('', added.slice(at, at + perGroup)), once: true });
       }
       await replicate({ filter: idsFilter(`list ${String(number)}/${String(count)}`, ids) });
-      // Who left stays in it until that was told.
-      if (before === undefined || added.length > 0) {
-        await this.#write([listOf(count, number, [...new Set([...had, ...ids])], before?.stored._rev)]);
+      // Who comes back is brought anew: it may have changed while it was away.
+      if (before === undefined || added.length > 0 || before.ids.length > ids.length) {
+        await this.#write([listOf(count, number, ids, goneFrom(before, now), before?.stored._rev)]);
       }
     }
     await this.#tellWhoLeft(now, count);
@@ -59,15 +63,24 @@ export class PullList {
 
   async #tellWhoLeft(now: ReadonlySet<string>, count: number): Promise<void> {
     const all = [...(await this.#read())].flatMap(([of, groups]) => [...groups].map(([, group]) => ({ of, ...group })));
-    const left = new Set(all.flatMap(({ ids }) => ids.filter((id) => !now.has(id))));
-    if (left.size > 0) await this.#left([...left]);
+    const left = new Set(all.flatMap((group) => goneFrom(group, now)));
+    const again = new Set(left.size === 0 ? [] : await this.#left([...left]));
+    const kept = new Map<number, string[]>();
+    for (const id of again) kept.set(hashOf(id) % count, [...(kept.get(hashOf(id) % count) ?? []), id]);
     const changed = all.flatMap(({ of, stored, ids }) => {
-      const stay = ids.filter((id) => now.has(id));
-      if (of === count && stay.length === ids.length) return [];
-      const isOver = of !== count || stay.length === 0;
-      return [isOver ? { ...stored, _deleted: true } : { ...stored, ids: JSON.stringify(stay) }];
+      if (of !== count) return [{ ...stored, _deleted: true }];
+      const next = listOf(
+        count,
+        stored.group,
+        ids.filter((id) => now.has(id)),
+        kept.get(stored.group) ?? [],
+        stored._rev,
+      );
+      return next.ids === stored.ids && next.left === stored.left ? [] : [next];
     });
-    await this.#write(changed);
+    const present = new Set(all.flatMap(({ of, stored }) => (of === count ? [stored.group] : [])));
+    const fresh = [...kept].filter(([group]) => !present.has(group));
+    await this.#write([...changed, ...fresh.map(([group, ids]) => listOf(count, group, [], ids, undefined))]);
   }
 
   /** What is stored, by the number of groups and the group. */
@@ -75,7 +88,7 @@ export class PullList {
     const known = new Map<number, Map<number, Group>>();
     for (const stored of await this.#queue.readRange(listPrefix, listDoc)) {
       const groups = known.get(stored.groups) ?? new Map<number, Group>();
-      known.set(stored.groups, groups.set(stored.group, { stored, ids: idsOf(stored) }));
+      known.set(stored.groups, groups.set(stored.group, { stored, ids: idsOf(stored.ids), left: idsOf(stored.left) }));
     }
     return known;
   }
@@ -86,13 +99,31 @@ export class PullList {
   }
 }
 
-function listOf(groups: number, group: number, ids: readonly string[], _rev: string | undefined): StoredList {
-  const _id = listId(groups, group);
-  return { _id, ...(_rev === undefined ? {} : { _rev }), v: storedVersion, groups, group, ids: JSON.stringify(ids) };
+function listOf(
+  groups: number,
+  group: number,
+  ids: readonly string[],
+  left: readonly string[],
+  _rev: string | undefined,
+): StoredList {
+  return {
+    _id: listId(groups, group),
+    ...(_rev === undefined ? {} : { _rev }),
+    v: storedVersion,
+    groups,
+    group,
+    ids: JSON.stringify(ids),
+    left: JSON.stringify(left),
+  };
 }
 
-function idsOf({ ids }: StoredList): readonly string[] {
-  const parsed: unknown = JSON.parse(ids);
+/** Who was in the group, and is not in the list now. */
+function goneFrom(group: Group | undefined, now: ReadonlySet<string>): readonly string[] {
+  return [...new Set([...(group?.left ?? []), ...(group?.ids ?? [])])].filter((id) => !now.has(id));
+}
+
+function idsOf(text: string): readonly string[] {
+  const parsed: unknown = JSON.parse(text);
   return Array.isArray(parsed) ? parsed.filter((id) => typeof id === 'string') : [];
 }
 

@@ -4,6 +4,7 @@ import type { RevisionRead, WriteRow } from '../model/pouch.js';
 import { classifyRow } from '../retry/classify.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { parsePushData, type Checkpoint, type PushData } from './checkpoint.js';
+import { isForgottenStub } from './forgotten.js';
 import { lackedOf } from './lacked.js';
 import type { Refusals } from './refusals.js';
 import type { Carried, Errand } from './transfer.js';
@@ -11,6 +12,8 @@ import type { Watch } from './watch.js';
 import { endStandIns, withoutWithheld } from './withheld.js';
 
 const pageSize = 100;
+/** Changes in one read, where only their ids are of interest. */
+const unsentAtOnce = 1000;
 /** Documents with their attachments that are held in memory at once. */
 const readAtOnce = 20;
 
@@ -161,7 +164,8 @@ async function deliver(places: Places, all: readonly LocalChange[]): Promise<Del
     // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
     const readable = groupById(reads);
     for (const { id, rev } of slice) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
-    for (const part of server.inRequests(reads)) delivered += await deliverPart(places, part, behind);
+    const sent = reads.filter(({ doc }) => !isForgottenStub(doc));
+    for (const part of server.inRequests(sent)) delivered += await deliverPart(places, part, behind);
   }
   return {
     delivered,
@@ -215,4 +219,15 @@ function groupById(reads: readonly RevisionRead[]): Map<string, string[]> {
   const grouped = new Map<string, string[]>();
   for (const { id, doc } of reads) grouped.set(id, [...(grouped.get(id) ?? []), doc._rev ?? '']);
   return grouped;
+}
+
+/** Ids of the documents that the push has not taken care of yet. */
+export async function unsentIds(local: LocalDatabase, { since, behind }: PushData): Promise<ReadonlySet<string>> {
+  const ids = new Set(behind.map(({ id }) => id));
+  for (let at = since; ;) {
+    const page = await local.changesAfter(at, unsentAtOnce);
+    for (const { id } of page.changes) ids.add(id);
+    if (page.changes.length === 0) return ids;
+    at = page.last;
+  }
 }

@@ -18,7 +18,7 @@ export interface ReplicateParts {
   readonly url: string;
   readonly requests: Requests;
   /** The server gives these documents to someone else, not to this user. The checkpoint passes them when it resolves. */
-  readonly withheld: (ids: readonly string[]) => Promise<void>;
+  readonly withheld: (ids: readonly string[]) => Promise<unknown>;
 }
 
 export interface ReplicateHow {
@@ -92,7 +92,7 @@ function facade(
     requests: Requests;
     filter: PullFilter | undefined;
     watched: <Value>(call: () => Promise<Value>) => Promise<Value>;
-    withheld: (ids: readonly string[]) => Promise<void>;
+    withheld: (ids: readonly string[]) => Promise<unknown>;
   },
 ): object {
   const { server, requests, filter, watched, withheld } = parts;

@@ -131,6 +131,13 @@ export class Transfer<Data, Step> implements Carrier {
     await this.#write({ ...before, data: JSON.stringify(change(data)) });
   }
 
+  /** What is remembered, as it is stored now: another tab may carry it. */
+  async present(): Promise<Data> {
+    const stored = await this.#parts.queue.readDoc(transferId(this.#errand.name), transferDoc);
+    if (stored === undefined) return this.#errand.initial;
+    return this.#errand.parse(JSON.parse(stored.data)) ?? this.#errand.initial;
+  }
+
   /** Whether nothing is left to do, by what is stored. Asks no server. */
   async isOver(): Promise<boolean> {
     const stored = await this.#read();

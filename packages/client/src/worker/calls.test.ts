@@ -61,6 +61,7 @@ describe('a client in a worker: calls', () => {
       editAndRetry: ['f1', { id: 'a' }, { ratePerSecond: 1 }],
       discard: [filter],
       revert: [filter],
+      forgetDocuments: [['a']],
       listEvents: [{ after: { sequence: 1, index: 0 }, limit: 3 }],
       listQuarantined: [{ resolved: true }],
       resolveQuarantined: ['q1', 'keep-first'],

@@ -141,6 +141,9 @@ class ConnectedClient implements RemoteClient {
     return this.#call('revert', args);
   }
 
+  forgetDocuments(...args: Parameters<Client['forgetDocuments']>): ReturnType<Client['forgetDocuments']> {
+    return this.#call('forgetDocuments', args);
+  }
   discard(...args: Parameters<Client['discard']>): ReturnType<Client['discard']> {
     return this.#call('discard', args);
   }

@@ -40,6 +40,7 @@ const clientMethods = [
   'editAndRetry',
   'discard',
   'revert',
+  'forgetDocuments',
   'listEvents',
   'listQuarantined',
   'resolveQuarantined',
