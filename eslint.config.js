@@ -23,6 +23,7 @@ const rooms = [
 const above = [
   'client',
   'conflict-watch',
+  'drained',
   'index',
   'leadership',
   'parts',

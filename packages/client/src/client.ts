@@ -22,7 +22,8 @@ import type { LocalIndex } from './model/lookup.js';
 import type { PouchLike } from './model/pouch.js';
 import type { OpenConflict } from './model/conflict.js';
 import type { QuarantineDecision, QuarantineEntry } from './model/quarantine.js';
-import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation } from './model/states.js';
+import type { BulkOperationStatus, ClientStatus, Drained, FailedOperation, NotDoneOperation } from './model/states.js';
+import { Draining } from './drained.js';
 import { Leadership } from './leadership.js';
 import { checkOptions } from './options.js';
 import { partsOf, type Parts } from './parts.js';
@@ -59,6 +60,7 @@ class AfieldClient implements Client {
   readonly #leadership: Leadership;
   readonly #intake: Intake;
   readonly #shown: Shown;
+  readonly #draining: Draining;
   #started: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -109,6 +111,9 @@ class AfieldClient implements Client {
       pushRests: () => {
         this.#work.pushRests();
       },
+      setBack: () => {
+        this.#work.setBack();
+      },
       forgot: () => {
         changed();
         this.#store.announceChanged();
@@ -131,6 +136,11 @@ class AfieldClient implements Client {
     const open = (): Promise<unknown> => this.#store.open();
     this.#intake = new Intake({ ...parts, ...parts.environment, hasServer: options.server !== undefined, open });
     this.#shown = new Shown({ ...parts, ...parts.environment, open, now: () => this.#now() });
+    this.#draining = new Draining(parts, {
+      work: this.#work,
+      open: () => this.#store.open(),
+      changed$: this.#shown.status$,
+    });
     this.bulkOperations$ = this.#shown.bulkOperations$;
     this.status$ = this.#shown.status$;
     this.failures$ = this.#shown.failures$;
@@ -272,6 +282,10 @@ class AfieldClient implements Client {
       this.#decided();
       return receipt;
     });
+  }
+
+  drained(options: { readonly signal?: AbortSignal } = {}): Promise<Drained> {
+    return this.#answer(() => this.#draining.wait(options.signal));
   }
 
   start(): Promise<void> {

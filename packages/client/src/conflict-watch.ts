@@ -5,7 +5,7 @@ import { Settling } from './heal/settling.js';
 import type { ResolveConflict } from './model/conflict.js';
 import type { TransferStatus } from './model/states.js';
 import { beginWait } from './retry/wait.js';
-import { Transfer, type TransferParts } from './sync/transfer.js';
+import { Transfer, type Errand, type TransferParts } from './sync/transfer.js';
 
 /** Changes that come in a burst are looked at together. */
 const soonMs = 1000;
@@ -15,6 +15,7 @@ const soonKey = 'heal-soon';
 export class ConflictWatch {
   readonly #parts: TransferParts & Pick<HealingParts, 'local'> & { readonly follows: boolean };
   readonly #transfer: Transfer<HealData, HealStep>;
+  readonly #errand: Errand<HealData, HealStep>;
   #listening: { cancel(): void } | undefined;
 
   constructor(
@@ -32,7 +33,8 @@ export class ConflictWatch {
     const healing = new Healing({ ...parts, settling: new Settling(parts) });
     // It works on what is here: whether there is a network, or who is signed in, is nothing to it.
     const gate: TransferParts['gate'] = { state: () => 'open', failed: () => undefined };
-    this.#transfer = new Transfer(healErrand({ ...parts, healing }), { ...parts, gate });
+    this.#errand = healErrand({ ...parts, healing });
+    this.#transfer = new Transfer(this.#errand, { ...parts, gate });
   }
 
   async resume(): Promise<void> {
@@ -52,7 +54,7 @@ export class ConflictWatch {
 
   /** Whether nothing is left to be healed, by what is stored. */
   isOver(): Promise<boolean> {
-    return this.#transfer.isOver();
+    return this.#transfer.present().then(async (data) => (await this.#errand.next(data)) === undefined);
   }
 
   status(): TransferStatus {

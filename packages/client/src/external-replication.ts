@@ -64,6 +64,10 @@ export class ExternalReplication implements Replicating {
     return this.#confirm.isOver();
   }
 
+  unconfirmed(): number {
+    return this.#confirm.unconfirmed();
+  }
+
   status(): Pick<ClientStatus, 'push' | 'pull'> {
     return { push: this.#confirm.status(), pull: noTransfer };
   }

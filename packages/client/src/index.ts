@@ -22,6 +22,7 @@ export {
   IndexNotReadyError,
   InvalidRequestError,
   OtherStoreError,
+  NotDrainedError,
   PlanRefusedError,
   RetryableError,
   StoreTooNewError,
@@ -36,12 +37,14 @@ export type {
   BulkOperationState,
   BulkOperationStatus,
   ClientStatus,
+  Drained,
   FailedOperation,
   NotDoneOperation,
   PublisherStatus,
   Resolution,
   Target,
   TransferStatus,
+  WorkCounts,
 } from './model/states.js';
 export type {
   ActionPart,
@@ -61,6 +64,8 @@ export type {
   FailureFilter,
   OperationInput,
   PlanRequest,
+  RedactedOperation,
+  ResultsOptions,
   RetryOptions,
   RetryReceipt,
 } from './model/client.js';

@@ -120,6 +120,17 @@ describe('what an app hands in', () => {
     expect(opening({ inactivityS: 0 })).toThrow('`inactivityS` must be 1 or more');
   });
 
+  it.each([
+    [{ results: { url: 'http://127.0.0.1:5984' } }, '`results.url` names no database'],
+    [{ results: {} }, '`results.url` must be the whole address of a database'],
+    [{ results: { url: 'http://couch.test/r', contents: true } }, '`results` has the unknown field `contents`'],
+    [{ results: { url: 'http://couch.test/r', content: 'yes' } }, '`results.content` must be true or false'],
+    [{ redact: 'all' }, '`redact` must be a function'],
+  ])('S9 results that cannot be meant are refused, and it is said why: %#', (given, words) => {
+    expect(opening(given)).toThrow(`createClient: ${words}`);
+    expect(opening({ results: { url: 'http://couch.test/r', content: true }, redact: () => undefined })).not.toThrow();
+  });
+
   it('S9 an address that names no database is refused', () => {
     expect(opening({ server: 'http://127.0.0.1:5984/' })).toThrow('names no database');
     expect(opening({ server: 'http://127.0.0.1:5984/records', results: 'http://127.0.0.1:5984' })).toThrow('`results`');

@@ -4,7 +4,7 @@ import { updateAction } from './actions/update.js';
 import { wrongInIndexes } from './lookup/check-definition.js';
 import { wrongInAddress } from './model/address.js';
 import { wrongInDocIds } from './model/doc-ids.js';
-import type { ClientOptions, ReplicationMode } from './model/client.js';
+import type { ClientOptions, ReplicationMode, ResultsOptions } from './model/client.js';
 import type { Environment } from './model/environment.js';
 import { AfieldError } from './model/errors.js';
 import type { AnyAction, BatchAction, DocumentAction } from './model/handler.js';
@@ -27,6 +27,7 @@ const known = new Set<string>([
   'server',
   'user',
   'results',
+  'redact',
   'auth',
   'replication',
   'pull',
@@ -94,7 +95,7 @@ export function checkOptions(options: ClientOptions): ClientOptions {
   if (inIndexes !== undefined) throw wrong(inIndexes);
   checkPublishers(options.publishers);
   checkAddress('server', options.server);
-  checkAddress('results', options.results);
+  checkResults(options);
   return options;
 }
 
@@ -290,7 +291,29 @@ function isJson(value: unknown): boolean {
   return isPlain && Object.values(value).every(isJson);
 }
 
-function checkAddress(option: string, url: string | undefined): void {
+const resultsFields = new Set<string>(['url', 'content'] satisfies (keyof ResultsOptions)[]);
+
+function checkResults({ results, redact }: ClientOptions): void {
+  if (redact !== undefined && typeof redact !== 'function') throw wrong('`redact` must be a function');
+  if (typeof results !== 'object' || (results as unknown) === null) {
+    checkAddress('results', results);
+    return;
+  }
+  const unknown = Object.keys(results).find((field) => !resultsFields.has(field));
+  if (unknown !== undefined) throw wrong(`\`results\` has the unknown field \`${unknown}\` (it may have url, content)`);
+  if (!['boolean', 'undefined'].includes(typeof results.content))
+    throw wrong('`results.content` must be true or false');
+  const why = wrongInAddress(results.url, 'database');
+  if (why !== undefined) throw wrong(`\`results.url\` ${why}`);
+}
+
+/** Where results go, and whether content goes with them; undefined: nowhere. */
+export function resultsOf({ results }: ClientOptions): Required<ResultsOptions> | undefined {
+  if (results === undefined) return undefined;
+  return typeof results === 'string' ? { url: results, content: false } : { content: false, ...results };
+}
+
+function checkAddress(option: string, url: unknown): void {
   const why = url === undefined ? undefined : wrongInAddress(url, 'database');
   if (why !== undefined) throw wrong(`\`${option}\` ${why}`);
 }

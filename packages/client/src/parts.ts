@@ -37,6 +37,7 @@ import { Gate } from './run/gate.js';
 import { Planning } from './run/planning.js';
 import { Runner } from './run/runner.js';
 import { LocalDatabase } from './store/local-database.js';
+import { EditFailures } from './sync/edit-failures.js';
 import { Refusals } from './sync/refusals.js';
 import { Reversal } from './sync/reversal.js';
 import type { TransferParts } from './sync/transfer.js';
@@ -66,6 +67,8 @@ export interface Calls {
   readonly pushed: () => void;
   /** The push has nothing left that it could bring now. */
   readonly pushRests: () => void;
+  /** The server was found to have less than it had. */
+  readonly setBack: () => void;
   /** Bulk operations were removed from the store. */
   readonly forgot: () => void;
 }
@@ -89,7 +92,11 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const queueStore = new LocalDatabase(() => new options.PouchDB(`${options.name}-afield-queue`));
   const documentStore = new LocalDatabase(() => new options.PouchDB(options.documents ?? options.name));
   const queue = new Queue(queueStore, breathe);
-  const failures = new Failures(queue, calls.failuresChanged);
+  const edits = new EditFailures(queue);
+  const failures = new Failures(queue, () => {
+    edits.changed();
+    calls.failuresChanged();
+  });
   const reports = new Reports(queue);
   const control = new Control(queue, clock);
   const retries = new Retries({ queue, failures, reports, clock, newId, payloadOf });
@@ -185,9 +192,20 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     requests,
     failures,
     newId,
-    refusals: new Refusals({ queue, failures, reports, writers, clock, changed: calls.refusalsChanged }),
+    refusals: new Refusals({
+      queue,
+      failures,
+      reports,
+      writers,
+      clock,
+      changed: () => {
+        edits.changed();
+        calls.refusalsChanged();
+      },
+    }),
     pushed: calls.pushed,
     pushRests: calls.pushRests,
+    setBack: calls.setBack,
     pulled: () => {
       indexes.poke();
       conflictWatch.poke();
@@ -238,6 +256,9 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     revertDocuments: reversal === undefined ? undefined : (ids, keep) => reversal.revert(ids, keep),
   });
 
+  /** Whether the server has, or has refused for good, all that is here, and nothing is left to be healed. */
+  const isConfirmed = async (): Promise<boolean> =>
+    (await replication?.isConfirmed()) !== false && (await conflictWatch.isOver());
   const publishers = (options.publishers ?? []).map(({ name }) => name);
   const housekeeping = new Housekeeping({
     ...transfer,
@@ -247,9 +268,9 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     orphans: new Orphans({ queue, quarantine, tabLock, closed, breathe }),
     breathe,
     rememberMs: (options.rememberDays ?? 30) * 86_400_000,
-    isReported: (header) => options.results === undefined || reports.of(header).delivered === reports.truthOf(header),
+    isReported: (header) => options.results === undefined || reports.isDelivered(header),
     published: () => takenBy(queue, publishers),
-    isConfirmed: async () => (await replication?.isConfirmed()) !== false && (await conflictWatch.isOver()),
+    isConfirmed,
     forgot: calls.forgot,
   });
 
@@ -266,6 +287,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     documentStore,
     queue,
     failures,
+    edits,
+    isConfirmed,
     reports,
     control,
     retries,

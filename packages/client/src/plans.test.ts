@@ -627,7 +627,7 @@ describe('a plan', () => {
       environment: {
         fetch: (input, init) => {
           const body = JSON.parse(init?.body as string) as { keys?: string[]; docs?: { _id: string }[] };
-          sent.push(...(body.docs ?? []));
+          sent.push(...(body.docs ?? []).filter(({ _id }) => _id.startsWith('result:')));
           const json = (input as string).includes('_all_docs')
             ? { rows: body.keys?.map((key) => ({ key, error: 'not_found' })) }
             : body.docs?.map(({ _id }) => ({ id: _id, ok: true, rev: '1-x' }));

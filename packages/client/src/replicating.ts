@@ -24,6 +24,8 @@ export interface Replicating {
   sendAgain(ids: readonly string[]): Promise<void>;
   /** Whether the server has, or has refused for good, every revision that is stored here now, by what is known. */
   isConfirmed(): Promise<boolean>;
+  /** Local changes that the server may not have, by what is in memory: too many rather than too few. */
+  unconfirmed(): number;
   status(): Pick<ClientStatus, 'push' | 'pull'>;
   /** Resolves when nothing runs any more. */
   close(): Promise<void>;

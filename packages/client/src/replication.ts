@@ -126,6 +126,10 @@ export class Replication implements Replicating {
     return this.#push.isOver();
   }
 
+  unconfirmed(): number {
+    return this.#push.unconfirmed();
+  }
+
   status(): Pick<ClientStatus, 'push' | 'pull'> {
     return { push: this.#push.status(), pull: this.#pullTransfer.status() };
   }

@@ -9,6 +9,7 @@ import type { Quarantine } from './queue/quarantine.js';
 import type { Queue } from './queue/queue.js';
 import type { Reports } from './queue/reports.js';
 import type { Header } from './queue/stored.js';
+import type { EditFailures } from './sync/edit-failures.js';
 import type { TabLock } from './tabs/tab-lock.js';
 
 export interface SharedStoreParts {
@@ -22,6 +23,7 @@ export interface SharedStoreParts {
   readonly claims: Claims;
   readonly quarantine: Quarantine;
   readonly openConflicts: OpenConflicts;
+  readonly edits: EditFailures;
   readonly tabLock: TabLock;
   readonly environment: Environment;
   readonly closed: AbortSignal;
@@ -148,7 +150,8 @@ export class SharedStore {
 
   /** A person has decided something in another tab: about bulk operations, also ended ones, or about failures. */
   async #lookForDecisions(): Promise<void> {
-    const { queue, reports, failures, quarantine, openConflicts, environment, changed, noticed, poke } = this.#parts;
+    const { queue, reports, failures, edits, quarantine, openConflicts, environment, changed, noticed, poke } =
+      this.#parts;
     try {
       const stored = await queue.refreshAll();
       reports.forget(stored.removed);
@@ -156,6 +159,7 @@ export class SharedStore {
       await failures.reload();
       await quarantine.load();
       await openConflicts.reload();
+      edits.changed();
       noticed(stored.headers);
       changed();
       poke();

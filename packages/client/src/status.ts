@@ -39,7 +39,7 @@ export function bulkOperationStatus(
 /** What the status of the client is made of. */
 export interface StatusParts extends Pick<
   ClientStatus,
-  'push' | 'pull' | 'healing' | 'results' | 'publishers' | 'unpublished'
+  'push' | 'pull' | 'healing' | 'results' | 'publishers' | 'unpublished' | 'unconfirmed'
 > {
   readonly bulkOperations: readonly BulkOperationStatus[];
   readonly leader: boolean;
@@ -48,6 +48,31 @@ export interface StatusParts extends Pick<
   readonly quarantined: number;
   readonly conflicts: number;
   readonly signInRequired: boolean;
+}
+
+/** How much is left to do of the bulk operations themselves. */
+export function operationCounts(
+  headers: readonly Header[],
+  reports: Reports,
+): Record<'pending' | 'failed' | 'stopped' | 'unreported', number> {
+  const counts = { pending: 0, failed: 0, stopped: 0, unreported: 0 };
+  for (const header of headers) {
+    const { state, total, cursor, plan } = header;
+    const isPlanOnly = plan !== undefined && total === 0;
+    counts.failed += reports.openFailures(header);
+    if (!endStates.has(state)) counts.pending += isPlanOnly ? 1 : total - cursor;
+    else {
+      // Nobody knows yet what the last write of a cancelled one has done.
+      if (header.unsettled !== undefined) counts.pending++;
+      if (!reports.isDelivered(header)) counts.unreported++;
+      if (state === 'failed' && header.continuedBy === undefined) counts.stopped += isPlanOnly ? 1 : notDoneOf(header);
+    }
+  }
+  return counts;
+}
+
+function notDoneOf({ total, applied, alreadyApplied, failed }: Header): number {
+  return total - applied - alreadyApplied - failed;
 }
 
 /** What is shown of the whole client. */

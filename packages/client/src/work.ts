@@ -1,19 +1,21 @@
 import { ServerDatabase } from './http/server-database.js';
-import type { ClientStatus, Target } from './model/states.js';
+import type { ClientStatus, Target, WorkCounts } from './model/states.js';
 import { retryCrashed } from './queue/crashed.js';
 import type { Header } from './queue/stored.js';
 import type { Parts } from './parts.js';
-import { noTransfer } from './status.js';
+import { resultsOf } from './options.js';
+import { takenBy } from './outbox/taken.js';
+import { noTransfer, operationCounts } from './status.js';
 import { publicationsOf } from './publications.js';
 import type { Publication } from './sync/publication.js';
-import { resultsErrand } from './sync/results.js';
-import { Transfer, type Carrier } from './sync/transfer.js';
+import { progressOf, type Progress, type ProgressParts } from './sync/device.js';
+import { Results, storedProof } from './sync/results.js';
 
 /** All that runs in the tab that leads: bulk operations, indexes, push and pull, results. */
 export class Work {
   readonly #parts: Parts;
   #isLeader = false;
-  #results: Carrier | undefined;
+  #results: Results | undefined;
   #publications: readonly Publication[] = [];
 
   constructor(parts: Parts) {
@@ -82,11 +84,18 @@ export class Work {
   /** The server may have revisions that it did not have before. */
   pushed(): void {
     for (const publication of this.#publications) publication.pushed();
+    this.#results?.poke();
   }
 
   /** What the server does not have now is not on its way. */
   pushRests(): void {
     for (const publication of this.#publications) publication.pushRests();
+    this.#results?.poke();
+  }
+
+  /** The server has less than it had. */
+  setBack(): void {
+    this.#results?.setBack();
   }
 
   /** What is reported to the server has changed. */
@@ -98,12 +107,13 @@ export class Work {
     if (this.#isLeader) this.#parts.replication?.pullNow();
   }
 
-  status(): Pick<ClientStatus, 'push' | 'pull' | 'healing' | 'results' | 'publishers' | 'unpublished'> {
+  status(): Pick<ClientStatus, 'push' | 'pull' | 'healing' | 'results' | 'publishers' | 'unpublished' | 'unconfirmed'> {
     const { replication, conflictWatch } = this.#parts;
     const publishers = Object.fromEntries(this.#publications.map((one) => [one.name, one.status()]));
     return {
       publishers,
       unpublished: Math.max(0, ...Object.values(publishers).map(({ unpublished }) => unpublished)),
+      unconfirmed: this.#isLeader ? (replication?.unconfirmed() ?? 0) : 0,
       ...(replication?.status() ?? { push: noTransfer, pull: noTransfer }),
       healing: conflictWatch.status(),
       results: this.#results?.status() ?? noTransfer,
@@ -130,10 +140,70 @@ export class Work {
     for (const publication of this.#publications) publication.poke();
   }
 
-  #newResults(storeId: string): Carrier | undefined {
-    const { options, queue, failures, reports, requests, transfer } = this.#parts;
-    if (options.results === undefined) return undefined;
-    const server = new ServerDatabase(options.results, requests, 'retry');
-    return new Transfer(resultsErrand({ queue, failures, reports, server, storeId }), transfer);
+  /** How much is left to do, by what this tab has in memory: true only in the tab that leads. */
+  counts(): WorkCounts {
+    const { queue, reports, quarantine, edits, options } = this.#parts;
+    const { unpublished, unconfirmed } = this.status();
+    const counts = operationCounts(queue.headers(), reports);
+    return {
+      ...counts,
+      failed: counts.failed + edits.open,
+      unreported: options.results === undefined ? 0 : counts.unreported,
+      quarantined: quarantine.open,
+      unpublished,
+      unconfirmed,
+    };
+  }
+
+  /** How far this store is, by what is stored. Other tabs may have stored more than this one has read. */
+  progress(): Promise<Progress> {
+    return progressOf(this.#progressParts(), 0);
+  }
+
+  /** Sends the device document once nothing moves, also when it says nothing new. */
+  askProof(): void {
+    if (this.#isLeader) this.#results?.ask();
+  }
+
+  /** The device document as the server took it last; `count` grows with each that was sent by this tab. */
+  async proof(): Promise<{ readonly count: number; readonly asOf: number; readonly drained: boolean }> {
+    const { count, ...own } = this.#results?.proof() ?? { count: 0, asOf: 0, drained: false };
+    return { count, ...(this.#isLeader ? own : await storedProof(this.#parts.queue)) };
+  }
+
+  #progressParts(): ProgressParts {
+    const { options, isConfirmed, queue, reports } = this.#parts;
+    const publishers = (options.publishers ?? []).map(({ name }) => name);
+    return {
+      ...this.#parts,
+      counts: () => this.counts(),
+      isReported: (header) => options.results === undefined || reports.isDelivered(header),
+      isConfirmed,
+      published: () => takenBy(queue, publishers),
+    };
+  }
+
+  #newResults(store: string): Results | undefined {
+    const { options, requests, transfer, environment } = this.#parts;
+    const place = resultsOf(options);
+    if (place === undefined) return undefined;
+    let isWarned = false;
+    return new Results({
+      ...this.#parts,
+      ...this.#progressParts(),
+      ...transfer,
+      server: new ServerDatabase(place.url, requests, 'retry'),
+      origin: { store, user: options.user },
+      appVersion: options.appVersion,
+      breathe: environment.breathe,
+      disclosure: {
+        content: place.content,
+        redact: options.redact,
+        redactFailed: () => {
+          if (!isWarned) environment.warn('`redact` failed. Nothing of the content that it was given is sent.');
+          isWarned = true;
+        },
+      },
+    });
   }
 }

@@ -2,7 +2,14 @@ import type { Observable } from 'rxjs';
 import type { Environment } from './environment.js';
 import type { DocumentEvent, Publisher } from './event.js';
 import type { Doc, Json } from './json.js';
-import type { BulkOperationStatus, ClientStatus, FailedOperation, NotDoneOperation, Target } from './states.js';
+import type {
+  BulkOperationStatus,
+  ClientStatus,
+  FailedOperation,
+  NotDoneOperation,
+  Target,
+  Drained,
+} from './states.js';
 import type { AnyAction } from './handler.js';
 import type { AnyPlan } from './plan.js';
 import type { IndexDefinition, LocalIndex } from './lookup.js';
@@ -43,6 +50,24 @@ export type OutOfSightAnswer = readonly string[] | void;
  */
 export type ReplicationMode = 'managed' | 'external' | 'off';
 
+export interface ResultsOptions {
+  /** Address of the database, without credentials. */
+  readonly url: string;
+  /**
+   * Only for a database that this user alone may read: the reasons of failures and the content of the operations go there too.
+   * CouchDB has no read rights for single documents. Default: false.
+   */
+  readonly content?: boolean;
+}
+
+/** One operation that failed, as `ClientOptions.redact` gets it. */
+export interface RedactedOperation {
+  readonly action: string | undefined;
+  readonly id: string | undefined;
+  /** The fields of the operation without its id and its key. A copy. */
+  readonly content: unknown;
+}
+
 export interface ClientOptions {
   /** Names the local stores: one name per user and server (`storeNameOf`). The queue lives in the database `<name>-afield-queue`. */
   readonly name: string;
@@ -63,8 +88,18 @@ export interface ClientOptions {
   readonly user?: string;
   /** Address of the app's CouchDB database, without credentials. Without it only the target `local` works, and nothing is sent. */
   readonly server?: string;
-  /** Address of the database that takes results and failures. Without it they stay on the device. */
-  readonly results?: string;
+  /**
+   * The database that takes results, failures and the device document (S1, S11): its address, or more about it. Without it they
+   * stay on the device. A text means a database that others may read: ids, codes and names of fields go there, no reason and
+   * no content.
+   */
+  readonly results?: string | ResultsOptions;
+  /**
+   * What may be sent of the content of an operation that failed, to a results database with `content: true`: called with a
+   * copy, answers with any JSON, or with undefined for nothing. When it throws, or answers with what is no JSON (a promise, a
+   * function), nothing of that content is sent. It does not see the reason, which is sent too. Default: all of it.
+   */
+  readonly redact?: (operation: RedactedOperation) => unknown;
   readonly auth?: AuthOptions;
   /** Who brings documents to the server and back, for the target `local`. Default: `managed` when `server` is given. */
   readonly replication?: ReplicationMode | boolean;
@@ -332,6 +367,14 @@ export interface Client {
    * queued, if anything. Rejects with `AfieldError` (`unknown_quarantine`, `already_resolved`).
    */
   resolveQuarantined(quarantineId: string, decision: QuarantineDecision): Promise<EnqueueReceipt | undefined>;
+  /**
+   * Resolves when nothing is pending, failed, in quarantine, unpublished or unreported, the server has confirmed all that was
+   * written, and the device document that says so is on the server (S11). Waits for it, also while the network is away.
+   * Rejects with `NotDrainedError` (the counts) when something has failed, was stopped by a bug, or is in quarantine; with
+   * `ClientClosedError` when the client is closed, and with the reason of `signal`. Without `results` there is no such document;
+   * without replication what was written on local documents stays there, and counts as done.
+   */
+  drained(options?: { readonly signal?: AbortSignal }): Promise<Drained>;
   /** Makes everything that waits for a time or for the network due now (R14). */
   syncNow(): void;
   /** The app has new credentials (R12): waiting work goes on. */

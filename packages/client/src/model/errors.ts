@@ -1,4 +1,5 @@
 import { failureCode } from './failure.js';
+import type { WorkCounts } from './states.js';
 
 /** Why something did not work, as a person needs to know it. Source: SPEC, Failure codes. */
 export type ErrorClass = 'network' | 'server' | 'auth' | 'storage' | 'conflict' | 'throttled' | 'bug';
@@ -83,6 +84,17 @@ export class IdempotencyConflictError extends AfieldError {
       `The key of ${where} was used before with other content${more}. Nothing was queued; both versions are in quarantine.`,
     );
     this.conflicts = conflicts.slice(0, 20);
+  }
+}
+
+/** Not everything is done, and time alone will not change that: a person must decide on what has failed (S11). */
+export class NotDrainedError extends AfieldError {
+  constructor(readonly counts: WorkCounts) {
+    const { failed, stopped, quarantined } = counts;
+    super(
+      'not_drained',
+      `Not all is done: ${String(failed)} failed, ${String(stopped)} stopped by a bug, ${String(quarantined)} in quarantine.`,
+    );
   }
 }
 

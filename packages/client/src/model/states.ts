@@ -107,6 +107,12 @@ export interface ClientStatus {
   readonly failed: number;
   /** Bulk operations at their end whose result is not on the server yet. */
   readonly unreported: number;
+  /**
+   * Changes of local documents that the server has not confirmed yet, at most: what a pull has brought counts until it was
+   * looked at. What the server has refused is a failure, and does not count. 0 without replication, and in a tab that does
+   * not lead.
+   */
+  readonly unconfirmed: number;
   readonly oldestPendingSince: number | undefined;
   readonly push: TransferStatus;
   readonly pull: TransferStatus;
@@ -123,6 +129,32 @@ export interface ClientStatus {
   readonly conflicts: number;
   /** Whether the app must bring credentials (R12). */
   readonly signInRequired: boolean;
+}
+
+/** How much of a store's work is not at its end, by kind. */
+export interface WorkCounts {
+  /** Operations without an outcome. */
+  readonly pending: number;
+  /** Operations that failed for good and are open, and documents that an app edited itself and the server refused. */
+  readonly failed: number;
+  /** Operations that were not done because a bug has stopped their bulk operation (`failed`), and that no one queued anew. */
+  readonly stopped: number;
+  /** Conflicting duplicates that no person has decided on. */
+  readonly quarantined: number;
+  /** Events that some publisher has not taken. */
+  readonly unpublished: number;
+  /** Bulk operations at their end whose result is not on the server. */
+  readonly unreported: number;
+  /** Changes of local documents that the server has not confirmed. */
+  readonly unconfirmed: number;
+}
+
+/** Nothing is left to do, and the server has confirmed it (S11). */
+export interface Drained {
+  /** Everything that was queued up to this number is done. */
+  readonly asOf: number;
+  /** Id of the document in the results database that says so; undefined without `results`: then nothing proves it there. */
+  readonly document: string | undefined;
 }
 
 /** One operation that failed for good. */

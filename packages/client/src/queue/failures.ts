@@ -73,6 +73,19 @@ export class Failures {
     return this.#inOrder().flatMap(({ stored }) => (stored.bulkOperationId === bulkOperationId ? [stored] : []));
   }
 
+  /** Those of several bulk operations, by their ids, each in the order of its operations; needs `load` before. */
+  ofAll(bulkOperationIds: ReadonlySet<string>): ReadonlyMap<string, readonly StoredFailure[]> {
+    const found = new Map<string, StoredFailure[]>();
+    for (const { stored } of this.#inOrder()) {
+      const { bulkOperationId } = stored;
+      if (bulkOperationId === null || !bulkOperationIds.has(bulkOperationId)) continue;
+      const list = found.get(bulkOperationId);
+      if (list === undefined) found.set(bulkOperationId, [stored]);
+      else list.push(stored);
+    }
+    return found;
+  }
+
   /** Those that are still open. */
   list(): readonly FailedOperation[] {
     return this.#inOrder().flatMap(({ shown }) => (shown.resolution === undefined ? [shown] : []));

@@ -505,6 +505,12 @@ export class Queue {
     return this.#db.names(from, to, limit);
   }
 
+  /** Grows with each write of any tab. */
+  async writes(): Promise<number> {
+    const { sequence } = await this.#db.extent();
+    return typeof sequence === 'number' ? sequence : Number.parseInt(sequence, 10);
+  }
+
   async writeAll(docs: readonly StoredDoc[]): Promise<void> {
     const { conflicts } = await this.write(docs);
     if (conflicts.size > 0)

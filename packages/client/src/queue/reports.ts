@@ -1,5 +1,5 @@
 import { RetryableError } from '../model/errors.js';
-import type { BulkOperationState } from '../model/states.js';
+import { endStates, type BulkOperationState } from '../model/states.js';
 import { generationOf } from '../model/revision.js';
 import type { Queue, StoredDoc } from './queue.js';
 import {
@@ -117,7 +117,8 @@ export class Reports {
   /** What is to be delivered, as one text: when it differs from what was delivered, it is sent again. */
   truthOf(header: Header): string {
     const { refused, resolved } = this.of(header);
-    return [
+    const { lastError } = header;
+    const truth = [
       this.stateOf(header),
       header.cursor,
       header.applied,
@@ -125,6 +126,14 @@ export class Reports {
       refused,
       resolved,
       header.continuedBy ?? '',
-    ].join(' ');
+    ];
+    // Why it waits is a truth as long as it does.
+    if (!endStates.has(header.state) && lastError !== null) truth.push(lastError.class, lastError.code);
+    return truth.join(' ');
+  }
+
+  /** Whether the server has the result as it is now. */
+  isDelivered(header: Header): boolean {
+    return this.of(header).delivered === this.truthOf(header);
   }
 }

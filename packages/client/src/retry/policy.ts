@@ -19,6 +19,16 @@ export class RetryPolicy {
     return { delayMs: Math.max(withJitter(ramp, this.#jitter, this.#random()), notBeforeMs), notBeforeMs };
   }
 
+  /** A time with a random share on top, so that a fleet never meets on one tick: never earlier than asked. */
+  longer(delayMs: number): number {
+    return withJitter(delayMs, this.#jitter, this.#random());
+  }
+
+  /** A time less a random share, at most half of it: never later than asked. */
+  shorter(delayMs: number): number {
+    return Math.round(delayMs * (1 - Math.min(this.#jitter, 0.5) * this.#random()));
+  }
+
   /** The random part of a retry that an event causes: up to a second. */
   spread(): number {
     return this.#jitter === 0 ? 0 : Math.round(this.#random() * 1000);

@@ -1,6 +1,9 @@
+import { z } from 'zod/mini';
 import type { TransferStatus } from '../model/states.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { Transfer, type Errand, type TransferParts } from './transfer.js';
+
+const heardChange = z.object({ seq: z.union([z.number(), z.string()]) });
 
 /** Whom the way of local revisions to the server concerns. */
 export interface OutgoingParts extends TransferParts {
@@ -9,33 +12,55 @@ export interface OutgoingParts extends TransferParts {
   readonly pushed: () => void;
   /** Nothing is left that could be brought now. */
   readonly pushRests: () => void;
+  /** The server has less than it had: what was confirmed is not any more. */
+  readonly setBack?: () => void;
+}
+
+/** What is remembered of local changes: they were passed up to `since`, but for those that stayed behind. */
+interface Passed {
+  readonly since: number | string;
+  readonly behind: readonly unknown[];
 }
 
 /**
  * Follows local revisions until the server has them, whoever brings them: an errand of ours that does, or one that only
  * asks. Says who else waits for them.
  */
-export class Outgoing<Data, Step> {
+export class Outgoing<Data extends Passed, Step> {
   readonly #transfer: Transfer<Data, Step>;
   readonly #local: LocalDatabase;
+  readonly #errand: Errand<Data, Step>;
   #listening: { cancel(): void } | undefined;
   /** What is waited for are single documents that stayed behind: all others are there. */
   #hasBroughtTheRest = false;
+  /** The newest local change that was heard of. */
+  #newest: number | string = 0;
+  /** Changes that were left at its last look, at most; before the first one nothing is known. */
+  #left = 1;
   /** Who waits for the next step. */
   readonly #awaited: (() => void)[] = [];
 
   constructor(errand: Errand<Data, Step>, parts: OutgoingParts) {
     this.#local = parts.local;
+    this.#errand = errand;
     this.#transfer = new Transfer(
       {
         ...errand,
         next: async (data) => {
+          const before = this.#newest;
           const step = await errand.next(data);
+          this.#left = errand.left?.() ?? (step === undefined ? 0 : Math.max(1, data.behind.length));
+          // What was written while it looked is looked at next.
+          if (before !== this.#newest) this.#left = Math.max(1, this.#left);
           if (step === undefined) parts.pushRests();
           return step;
         },
         carry: async (step, data, watch) => {
-          if (errand.isAside?.(step) === true) return errand.carry(step, data, watch);
+          if (errand.isAside?.(step) === true) {
+            const looked = await errand.carry(step, data, watch);
+            if (Number(looked.data.since) < Number(data.since)) parts.setBack?.();
+            return looked;
+          }
           this.#hasBroughtTheRest = false;
           const carried = await errand.carry(step, data, watch);
           // A step that failed is taken again; then there is more to be told.
@@ -60,7 +85,10 @@ export class Outgoing<Data, Step> {
 
   #listen(): { cancel(): void } {
     const changes = this.#local.pouch.changes({ live: true, since: 'now', return_docs: false });
-    changes.on('change', () => {
+    changes.on('change', (change: unknown) => {
+      const heard = heardChange.safeParse(change);
+      if (heard.success) this.#newest = heard.data.seq;
+      this.#left = Math.max(1, this.#left);
       this.poke();
     });
     // A listener that breaks costs nothing but the early wake-up: bulk operations and pulls poke too.
@@ -105,8 +133,15 @@ export class Outgoing<Data, Step> {
   }
 
   /** Whether nothing is left, by what is stored. Asks no server. */
-  isOver(): Promise<boolean> {
-    return this.#transfer.isOver();
+  async isOver(): Promise<boolean> {
+    // A look that nobody else hears of: whoever asks is woken by those that they hear of.
+    const data = await this.present();
+    return (await this.#errand.isOver?.(data)) ?? (await this.#errand.next(data)) === undefined;
+  }
+
+  /** Changes that are not passed, by what is in memory: too many rather than too few. */
+  unconfirmed(): number {
+    return this.#left;
   }
 
   status(): TransferStatus {

@@ -145,7 +145,7 @@ export const workCounts = z.object({
   /** Changes of local documents that the server has not confirmed. */
   unconfirmed: z.number(),
 });
-export type WorkCounts = z.infer<typeof workCounts>;
+export type { WorkCounts } from '../model/states.js';
 
 /** One for each store: how far it is (S11), and when it was last heard of (S1). */
 export const deviceDocument = z.object({

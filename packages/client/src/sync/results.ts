@@ -2,189 +2,346 @@ import { z } from 'zod/mini';
 import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
-import { generationOf } from '../model/revision.js';
-import { endStates } from '../model/states.js';
+import { endStates, type TransferStatus } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
-import type { Reports } from '../queue/reports.js';
-import { sequenceOf, type Header, type StoredFailure } from '../queue/stored.js';
-import type { Errand } from './transfer.js';
+import type { ReportChange, Reports } from '../queue/reports.js';
+import { transferDoc, transferId, type Header } from '../queue/stored.js';
+import { deviceOf, isMoving, progressOf, sentDevice, writesOf, type Progress, type ProgressParts } from './device.js';
+import { truthOfEdits, type EditFailures } from './edit-failures.js';
+import type { Disclosure } from './failure-rows.js';
+import { deviceId, edits as editsName } from './result-documents.js';
+import { editsParcel, resultParcel, type CountedParcel, type Origin } from './result-parcels.js';
+import { deliver, type Companion, type Delivery } from './result-writes.js';
+import { Rounds } from './rounds.js';
+import { Transfer, type Carrier, type Errand, type TransferParts } from './transfer.js';
 
-/** Bulk operations whose results go into one request. */
-const perRequest = 20;
-/** Failures in one document on the server (S1). */
-const perDocument = 100;
-const charactersPerDocument = 400_000;
+/** Bulk operations whose results go out in one step. */
+const perStep = 5000;
+/** Reports that are written to the local store in one call. */
+const reportsPerWrite = 500;
+
+export const resultsData = z.object({
+  /** When bulk operations that wait reported last (wall clock). */
+  roundAt: z.nullable(z.number()),
+  /** What the server has of the app's own edits that were refused, and in how many documents. */
+  edits: z.object({ truth: z.string(), chunks: z.number() }),
+  confirmedUpTo: z.number(),
+  device: z.nullable(sentDevice),
+  /** The database was recreated, or restored from a backup: nothing counts as delivered any more. */
+  again: z.boolean(),
+});
+export type ResultsData = z.infer<typeof resultsData>;
+
+const nothingSent: ResultsData = {
+  roundAt: null,
+  edits: { truth: '', chunks: 0 },
+  confirmedUpTo: 0,
+  device: null,
+  again: false,
+};
 
 interface ResultsStep {
   readonly headers: readonly Header[];
+  readonly edits: boolean;
+  readonly isRound: boolean;
+}
+
+export interface ResultsParts extends TransferParts, ProgressParts {
+  readonly queue: Queue;
+  readonly failures: Failures;
+  readonly edits: EditFailures;
+  readonly reports: Reports;
+  readonly server: ServerDatabase;
+  readonly origin: Origin;
+  readonly appVersion: string | undefined;
+  readonly disclosure: Disclosure;
+  readonly breathe: () => Promise<void>;
+}
+
+/** The device document as it was sent last, by whichever tab. */
+export async function storedProof(queue: Queue): Promise<{ readonly asOf: number; readonly drained: boolean }> {
+  const stored = await queue.readDoc(transferId('results'), transferDoc);
+  const parsed = resultsData.safeParse(stored === undefined ? undefined : JSON.parse(stored.data));
+  const { device, again } = parsed.success ? parsed.data : nothingSent;
+  return { asOf: device?.asOf ?? 0, drained: device?.drained === true && !again };
 }
 
 /** Bulk operations at their end whose result the server does not have as it is now. */
 export function unreported(queue: Queue, reports: Reports): readonly Header[] {
-  return queue
-    .headers()
-    .filter((header) => endStates.has(header.state) && reports.of(header).delivered !== reports.truthOf(header));
+  return queue.headers().filter((header) => endStates.has(header.state) && !reports.isDelivered(header));
 }
 
 /**
- * Brings results and failures to the server under fixed ids: sending twice stores once, and a truth that changed is
- * written over the old one (S1). Only ids, codes and names of fields: no reason text, no content.
+ * Brings results, failures and the device document to the server under fixed ids: sending twice stores once, and a truth
+ * that changed is written over the old one (S1, S11).
+ *
+ *   next? ─ restored from a backup ──────────────▶ nothing counts as delivered ─▶ next?
+ *         ├ ended and not there, edits, a round ─▶ results, failures, device ───▶ next?
+ *         └ device says something else now ──────▶ device ──────────────────────▶ next?
+ *
+ * Every delivery ends with the device document, which counts them: a server that shows fewer than were made has lost some.
  */
-export function resultsErrand(parts: {
-  queue: Queue;
-  failures: Failures;
-  reports: Reports;
-  server: ServerDatabase;
-  storeId: string;
-}): Errand<Record<string, never>, ResultsStep> {
-  const { queue, failures, reports, server, storeId } = parts;
+export class Results implements Carrier {
+  readonly #parts: ResultsParts;
+  readonly #transfer: Transfer<ResultsData, ResultsStep>;
+  readonly #rounds: Rounds;
   /** Bulk operations whose result the server did not take: they come after all others. */
-  const stuck = new Set<string>();
-  return {
-    name: 'results',
-    initial: {},
-    parse: () => ({}),
-    next: () => {
-      const open = unreported(queue, reports);
-      const first = open.filter(({ id }) => !stuck.has(id));
-      const headers = (first.length > 0 ? first : open).slice(0, perRequest);
-      return Promise.resolve(headers.length === 0 ? undefined : { headers });
-    },
-    carry: async ({ headers }) => {
-      await failures.load();
-      const isShort = (header: Header): boolean =>
-        failures.of(header.id).length < header.failed + reports.of(header).refused;
-      // Another tab may have stored failures after they were read here.
-      if (headers.some(isShort)) await failures.reload();
-      const truths = headers.map((header) => ({
-        header,
-        truth: reports.truthOf(header),
-        docs: documentsOf(header, failures.of(header.id), reports, storeId),
-      }));
-      const { taken, error } = await upsert(
-        server,
-        truths.flatMap(({ docs }) => docs),
-      );
-      // What another tab knows better is read before the next attempt.
-      if (error instanceof RetryableError && error.code === newer) reports.loaded((await queue.refreshAll()).reports);
-      const delivered = truths.filter(({ docs }) => docs.every(({ _id }) => taken.has(_id)));
-      for (const { header } of truths) stuck.add(header.id);
-      for (const { header } of delivered) stuck.delete(header.id);
-      await reports.write(
-        delivered.map(({ header, truth, docs }) => ({
-          header,
-          change: (report) => ({ ...report, delivered: truth, chunks: docs.length - 1 }),
-        })),
-      );
-      // While others get through, the ones that do not wait for their turn.
-      const isOver = error === undefined || unreported(queue, reports).some(({ id }) => !stuck.has(id));
-      return { data: {}, transferred: delivered.length, ...(isOver ? {} : { error }) };
-    },
-  };
-}
+  readonly #stuck = new Set<string>();
+  /** Someone waits for a device document that is sent from now on. */
+  #isAsked = false;
+  #proofs = 0;
+  #data: ResultsData = nothingSent;
 
-/** Why a result was not sent: another tab has sent a newer one. */
-const newer = 'results-newer';
-
-/** Writes documents over what is there under their ids. Answers which the server took, and why not the others. */
-async function upsert(
-  server: ServerDatabase,
-  docs: readonly Doc[],
-): Promise<{ taken: ReadonlySet<string>; error?: unknown }> {
-  const present = await server.read(docs.map(({ _id }) => _id));
-  // A tab that wakes late must not write an older truth over a newer one: its report says the newer one is delivered.
-  const isOlder = (doc: Doc, place: number): boolean => ageOf(present[place]?.doc) > ageOf(doc);
-  if (docs.some(isOlder)) {
-    const error = new RetryableError('Another tab has sent a newer result.', {
-      class: 'conflict',
-      code: newer,
+  constructor(parts: ResultsParts) {
+    this.#parts = parts;
+    this.#rounds = new Rounds({
+      ...parts,
+      due: () => {
+        this.poke();
+      },
     });
-    return { taken: new Set(), error };
+    const errand: Errand<ResultsData, ResultsStep> = {
+      name: 'results',
+      initial: nothingSent,
+      parse: (json) => {
+        const parsed = resultsData.safeParse(json);
+        return parsed.success ? parsed.data : undefined;
+      },
+      next: (data) => this.#next(data),
+      carry: (step, data) => (data.again ? this.#forgetDelivered(data) : this.#carry(step, data)),
+    };
+    this.#transfer = new Transfer(errand, parts);
   }
-  const answer = await server.write(
-    docs.map((doc, place) => {
-      const row = present[place];
-      return row?.rev === undefined || row.deleted ? doc : { ...doc, _rev: row.rev };
-    }),
-  );
-  const taken = new Set(answer.rows.flatMap((row) => (row.ok ? [row.id] : [])));
-  const refused = answer.rows.find((row) => !row.ok);
-  if (answer.error !== undefined) return { taken, error: answer.error };
-  if (refused === undefined || refused.ok) return { taken };
-  const code = `results-${refused.error}`;
-  return { taken, error: new RetryableError('The server did not take a result.', { class: 'server', code }) };
-}
 
-/** Grows with each change of the header or the report that a result is made of. */
-function ageOf(doc: Doc | undefined): number {
-  const age = doc?.['changes'];
-  return typeof age === 'number' ? age : 0;
-}
+  resume(): Promise<void> {
+    return this.#transfer.resume();
+  }
 
-function documentsOf(header: Header, failed: readonly StoredFailure[], reports: Reports, storeId: string): Doc[] {
-  const name = `${storeId}:${header.id}`;
-  const report = reports.of(header);
-  const common = { v: 1, store: storeId, bulkOperation: header.id, sequence: sequenceOf(header._id) };
-  const result: Doc = {
-    _id: `result:${name}`,
-    type: 'afield-result',
-    ...common,
-    target: header.target,
-    ...(header.plan === undefined ? {} : { plan: header.plan.name }),
-    actions: header.parts.map(({ action }) => action),
-    state: reports.stateOf(header),
-    total: header.total,
-    applied: header.applied - report.refused,
-    alreadyApplied: header.alreadyApplied,
-    failed: reports.openFailures(header),
-    resolved: report.resolved,
-    notDone: header.total - header.applied - header.alreadyApplied - header.failed,
-    ...(header.continuedBy === undefined ? {} : { continuedBy: header.continuedBy }),
-    queuedAt: header.queuedAt,
-    changes: generationOf(header._rev) + generationOf(report._rev),
-  };
-  const docs = [result];
-  const chunks = inChunks(failed.map(shared));
-  while (chunks.length < report.chunks) chunks.push([]);
-  chunks.forEach((operations, chunk) => {
-    docs.push({ _id: `failures:${name}:${String(chunk)}`, type: 'afield-failures', ...common, operations });
-  });
-  return docs;
-}
+  poke(): void {
+    this.#transfer.poke();
+  }
 
-/** At most 100 rows and about 400 kB in a document. */
-function inChunks(rows: readonly Record<string, unknown>[]): Record<string, unknown>[][] {
-  const chunks: Record<string, unknown>[][] = [];
-  let size = 0;
-  for (const row of rows) {
-    const length = JSON.stringify(row).length;
-    const last = chunks[chunks.length - 1];
-    if (last === undefined || last.length >= perDocument || size + length > charactersPerDocument) {
-      chunks.push([row]);
-      size = length;
-    } else {
-      last.push(row);
-      size += length;
+  idle(): Promise<void> {
+    return this.#transfer.idle();
+  }
+
+  status(): TransferStatus {
+    return this.#transfer.status();
+  }
+
+  /** Sends the device document once nothing moves, also when it says nothing new. */
+  ask(): void {
+    this.#isAsked = true;
+    this.poke();
+  }
+
+  /** The server has less than it had: no local revision counts as confirmed before it is asked again. */
+  setBack(): void {
+    this.#transfer
+      .amend((data) => ({ ...data, confirmedUpTo: 0 }))
+      .catch(() => {
+        this.#parts.warn(
+          'That the server was set back could not be written down. The device document may say too much.',
+        );
+      });
+  }
+
+  /** The device document as the server took it last, and how many it took in this run. */
+  proof(): { readonly count: number; readonly asOf: number; readonly drained: boolean } {
+    const { asOf = 0, drained = false } = this.#data.device ?? {};
+    return { count: this.#proofs, asOf, drained: drained && !this.#data.again };
+  }
+
+  async #next(data: ResultsData): Promise<ResultsStep | undefined> {
+    const { queue, reports, edits } = this.#parts;
+    this.#data = data;
+    const step: ResultsStep = { headers: [], edits: false, isRound: false };
+    if (data.again) return step;
+    this.#arm(data);
+    const open = unreported(queue, reports);
+    const first = open.filter(({ id }) => !this.#stuck.has(id));
+    const ended = first.length > 0 ? first : open;
+    const isRound = this.#rounds.isRoundDue;
+    const waiting = isRound ? this.#waiting().filter((header) => !reports.isDelivered(header)) : [];
+    const headers = [...waiting, ...ended].slice(0, perStep);
+    const areNew = truthOfEdits(await edits.list()) !== data.edits.truth;
+    if (headers.length > 0 || areNew) return { headers, edits: areNew, isRound };
+    if (await this.#isDeviceDue(data)) return { ...step, isRound };
+    if (isRound) this.#nextRound();
+    return undefined;
+  }
+
+  #waiting(): readonly Header[] {
+    return this.#parts.queue.headers().filter(({ state }) => !endStates.has(state));
+  }
+
+  /** Nothing is armed when nothing waits. */
+  #arm({ roundAt, device }: ResultsData): void {
+    const { clock, counts } = this.#parts;
+    const now = clock.wall();
+    this.#rounds.armSeen(device?.sentAt ?? now);
+    if (!isMoving(counts())) this.#rounds.roundOver();
+    else this.#rounds.armRound(Math.max(roundAt ?? 0, this.#waiting()[0]?.queuedAt ?? now));
+  }
+
+  #nextRound(): void {
+    this.#rounds.roundOver();
+    if (isMoving(this.#parts.counts())) this.#rounds.armRound(this.#parts.clock.wall());
+  }
+
+  /** While something moves the device document would be old at once: it waits for the round. */
+  async #isDeviceDue(data: ResultsData): Promise<boolean> {
+    const { counts } = this.#parts;
+    if (this.#rounds.isSeenDue) return true;
+    if (!this.#rounds.isRoundDue && isMoving(counts())) return false;
+    const progress = await progressOf(this.#parts, data.confirmedUpTo);
+    if (!this.#rounds.isRoundDue && isMoving(progress)) return false;
+    return this.#isAsked || this.#truthOf(progress) !== data.device?.truth;
+  }
+
+  #truthOf(progress: Progress): string {
+    const { origin, appVersion } = this.#parts;
+    return JSON.stringify(deviceOf(progress, origin, appVersion));
+  }
+
+  async #carry(step: ResultsStep, data: ResultsData): ReturnType<Errand<ResultsData, ResultsStep>['carry']> {
+    const { server, breathe, clock, reports, queue } = this.#parts;
+    const wasAsked = this.#isAsked;
+    const parcels = await this.#parcels(step);
+    const edits = step.edits ? await this.#editsParcel(data) : undefined;
+    // Before anything is sent: what it says is true whatever becomes of the rest.
+    const progress = await progressOf(this.#parts, data.confirmedUpTo);
+    const companion = this.#companion(progress, data);
+    const all = [...parcels.map(({ parcel }) => parcel), ...(edits === undefined ? [] : [edits.parcel])];
+    const delivery = await deliver(server, all, companion, breathe);
+    const delivered = parcels.filter(({ parcel }) => delivery.delivered.has(parcel.name));
+    await this.#keep(parcels, delivered, delivery);
+    const isRefused = delivery.error === undefined && delivery.refusal === undefined && !delivery.isOld;
+    const next = {
+      ...data,
+      ...(step.isRound && delivery.error === undefined ? { roundAt: clock.wall() } : {}),
+      ...(edits !== undefined && delivery.delivered.has(editsName) ? { edits: edits.sent() } : {}),
+      ...this.#sent(delivery, companion, progress, data),
+    };
+    if (step.isRound && delivery.error === undefined) this.#rounds.roundOver();
+    if (wasAsked && delivery.companion !== undefined && !isMoving(progress)) this.#isAsked = false;
+    this.#data = next;
+    // While others get through, the ones that do not wait for their turn.
+    const goesOn = delivery.error === undefined && unreported(queue, reports).some(({ id }) => !this.#stuck.has(id));
+    const error = isRefused || goesOn ? undefined : (delivery.error ?? whyNot(delivery));
+    return { data: next, transferred: delivered.length, ...(error === undefined ? {} : { error }) };
+  }
+
+  /** Read in one moment: what they say belongs together, however long the sending takes. */
+  async #parcels({ headers }: ResultsStep): Promise<readonly Sent[]> {
+    const { failures, reports, origin, disclosure } = this.#parts;
+    if (headers.length === 0) return [];
+    await failures.load();
+    const ids = new Set(headers.map(({ id }) => id));
+    let found = failures.ofAll(ids);
+    const isShort = (header: Header): boolean =>
+      (found.get(header.id)?.length ?? 0) < header.failed + reports.of(header).refused;
+    // Another tab may have stored failures after they were read here.
+    if (headers.some(isShort)) {
+      await failures.reload();
+      found = failures.ofAll(ids);
+    }
+    return headers.map((header) => ({
+      header,
+      truth: reports.truthOf(header),
+      parcel: resultParcel(header, found.get(header.id) ?? [], reports, origin, disclosure),
+    }));
+  }
+
+  async #editsParcel({ edits: { chunks } }: ResultsData): Promise<SentEdits> {
+    const { edits, origin, disclosure } = this.#parts;
+    const { list, changes } = await edits.snapshot();
+    const parcel = editsParcel(list, changes, chunks, origin, disclosure);
+    return { parcel, sent: () => ({ truth: truthOfEdits(list), chunks: parcel.chunks() }) };
+  }
+
+  #companion(progress: Progress, data: ResultsData): Companion & { readonly lost: () => boolean } {
+    const { origin, appVersion, clock } = this.#parts;
+    const { device } = data;
+    let isLost = false;
+    return {
+      id: deviceId(origin.store),
+      known: device === null ? undefined : { rev: device.rev, deleted: false, doc: undefined },
+      lost: () => isLost,
+      make: (present) => {
+        const isKnown = device !== null && present?.rev === device.rev;
+        const theirs = isKnown ? device.writes : writesOf(present);
+        isLost = device !== null && (theirs === undefined || theirs < device.writes);
+        const writes = Math.max(theirs ?? 0, device?.writes ?? 0) + 1;
+        // Of a server that has lost something nobody knows what it has.
+        const known = isLost ? { ...progress, asOf: 0, drained: false } : progress;
+        const doc: Doc = { ...deviceOf(known, origin, appVersion), seenAt: clock.wall(), writes };
+        return present?.rev === undefined || present.deleted ? doc : { ...doc, _rev: present.rev };
+      },
+    };
+  }
+
+  #sent(
+    { companion: doc }: Delivery,
+    { lost }: { readonly lost: () => boolean },
+    progress: Progress,
+    data: ResultsData,
+  ): Partial<ResultsData> {
+    const again = data.again || lost();
+    if (doc === undefined) return again ? { again } : {};
+    this.#proofs++;
+    this.#rounds.seen();
+    const { confirmedUpTo } = progress;
+    const truth = lost() ? '' : this.#truthOf(progress);
+    const [asOf, drained] = [Number(doc['asOf']), doc['drained'] === true];
+    const [rev, writes, sentAt] = [doc._rev ?? '', Number(doc['writes']), Number(doc['seenAt'])];
+    return { again, confirmedUpTo, device: { rev, writes, truth, asOf, drained, sentAt } };
+  }
+
+  async #keep(sent: readonly Sent[], delivered: readonly Sent[], delivery: Delivery): Promise<void> {
+    const { queue, reports } = this.#parts;
+    // What another tab knows better is read before the next attempt.
+    if (delivery.isOld) reports.loaded((await queue.refreshAll()).reports);
+    if (delivery.error === undefined) for (const { header } of sent) this.#stuck.add(header.id);
+    for (const { header } of delivered) this.#stuck.delete(header.id);
+    await this.#write(
+      delivered.map(({ header, truth, parcel }) => ({
+        header,
+        change: (report) => ({ ...report, delivered: truth, chunks: Math.max(parcel.chunks(), report.chunks) }),
+      })),
+    );
+  }
+
+  /** The server has lost what was delivered, nobody knows how much of it: all is sent anew. */
+  async #forgetDelivered(data: ResultsData): ReturnType<Errand<ResultsData, ResultsStep>['carry']> {
+    const { queue, reports } = this.#parts;
+    const known = queue.headers().filter((header) => reports.of(header).delivered !== null);
+    await this.#write(known.map((header) => ({ header, change: (report) => ({ ...report, delivered: null }) })));
+    return { data: { ...data, again: false, edits: { ...data.edits, truth: '?' } }, transferred: 0 };
+  }
+
+  async #write(changes: readonly ReportChange[]): Promise<void> {
+    const { reports, breathe } = this.#parts;
+    for (let from = 0; from < changes.length; from += reportsPerWrite) {
+      if (from > 0) await breathe();
+      await reports.write(changes.slice(from, from + reportsPerWrite));
     }
   }
-  return chunks;
 }
 
-const storedContent = z.object({ content: z.optional(z.unknown()) });
+interface Sent {
+  readonly header: Header;
+  readonly truth: string;
+  readonly parcel: CountedParcel;
+}
 
-/** What a database that devices share may hold of a failure. */
-function shared(failure: StoredFailure): Record<string, unknown> {
-  const parsed = storedContent.safeParse(failure.operation === null ? {} : JSON.parse(failure.operation));
-  const content = parsed.success ? parsed.data.content : undefined;
-  return {
-    index: failure.index,
-    id: failure.id,
-    action: failure.action,
-    code: failure.code,
-    fields: typeof content === 'object' && content !== null ? Object.keys(content).slice(0, 50) : [],
-    mayHaveBeenApplied: failure.mayHaveBeenApplied,
-    at: failure.at,
-    ...(failure.resolution === undefined ? {} : { resolution: failure.resolution }),
-  };
+interface SentEdits {
+  readonly parcel: CountedParcel;
+  readonly sent: () => ResultsData['edits'];
+}
+
+function whyNot({ refusal, isOld }: Delivery): unknown {
+  if (!isOld) return refusal;
+  return new RetryableError('Another tab has sent a newer result.', { class: 'conflict', code: 'results-newer' });
 }

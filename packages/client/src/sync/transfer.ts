@@ -138,13 +138,6 @@ export class Transfer<Data, Step> implements Carrier {
     return this.#errand.parse(JSON.parse(stored.data)) ?? this.#errand.initial;
   }
 
-  /** Whether nothing is left to do, by what is stored. Asks no server. */
-  async isOver(): Promise<boolean> {
-    const stored = await this.#read();
-    const data = this.#errand.parse(JSON.parse(stored.data)) ?? this.#errand.initial;
-    return (await this.#errand.isOver?.(data)) ?? (await this.#errand.next(data)) === undefined;
-  }
-
   async idle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
   }

@@ -16,6 +16,7 @@ const {
   IndexNotReadyError,
   InvalidRequestError,
   OtherStoreError,
+  NotDrainedError,
   PlanRefusedError,
   RetryableError,
   SignInRequiredError,
@@ -65,6 +66,7 @@ describe('a client in a worker: calls', () => {
       listEvents: [{ after: { sequence: 1, index: 0 }, limit: 3 }],
       listQuarantined: [{ resolved: true }],
       resolveQuarantined: ['q1', 'keep-first'],
+      drained: [],
     };
     for (const [method, args] of Object.entries(calls)) {
       const called = Reflect.get(remote, method) as (...args: unknown[]) => unknown;
@@ -86,6 +88,15 @@ describe('a client in a worker: calls', () => {
     remote.signedIn();
     await bed.until(() => called.length === 2);
     expect(called).toEqual(['syncNow', 'signedIn']);
+  });
+
+  it('S11 the signal of drained() ends the wait in the page, and an answer comes as from the client', async () => {
+    const { remote } = bed.pair(answering(() => new Promise(() => undefined)));
+    const abort = new AbortController();
+    const waiting = remote.drained({ signal: abort.signal }).catch((error: unknown) => error);
+    abort.abort(new Error('no more'));
+    expect(await waiting).toMatchObject({ message: 'no more' });
+    expect(await remote.drained({ signal: abort.signal }).catch((error: unknown) => error)).toBe(abort.signal.reason);
   });
 
   it('a request is made durable, run and shown; what failed is listed, edited and retried', async () => {
@@ -134,6 +145,15 @@ describe('a client in a worker: calls', () => {
       new AfieldError('own_code', 'Own.'),
       new InvalidRequestError([{ index: 3, field: 'to', message: 'is wrong' }], 7, 'read'),
       new IdempotencyConflictError([conflict], 4),
+      new NotDrainedError({
+        pending: 0,
+        failed: 1,
+        stopped: 0,
+        quarantined: 2,
+        unpublished: 0,
+        unreported: 0,
+        unconfirmed: 0,
+      }),
       new ClientClosedError(),
       new OtherStoreError('other_server'),
       new StoreTooNewError('The queue', 9),

@@ -157,6 +157,11 @@ class ConnectedClient implements RemoteClient {
     return this.#call('resolveQuarantined', args);
   }
 
+  /** The signal stays here: the worker's wait goes on, and holds nothing up. */
+  drained({ signal }: NonNullable<Parameters<Client['drained']>[0]> = {}): ReturnType<Client['drained']> {
+    return untilAborted(this.#call('drained', []), signal);
+  }
+
   syncNow(): void {
     this.#tell('syncNow');
   }
@@ -258,6 +263,24 @@ class ConnectedIndex implements LocalIndex {
   ): ReturnType<LocalIndex[Method]> {
     return this.#connection.call({ on: 'index', index: this.name, method, args }) as ReturnType<LocalIndex[Method]>;
   }
+}
+
+function untilAborted<Value>(answer: Promise<Value>, signal: AbortSignal | undefined): Promise<Value> {
+  if (signal === undefined) return answer;
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort);
+    const over = (): void => {
+      signal.removeEventListener('abort', abort);
+    };
+    answer
+      .then(resolve, reject)
+      .finally(over)
+      .catch(() => undefined);
+  });
 }
 
 /** Whatever an app in JavaScript hands in. */

@@ -44,6 +44,7 @@ const clientMethods = [
   'listEvents',
   'listQuarantined',
   'resolveQuarantined',
+  'drained',
   'syncNow',
   'signedIn',
   'close',

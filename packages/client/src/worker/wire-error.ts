@@ -7,6 +7,7 @@ import {
   IndexNotReadyError,
   InvalidRequestError,
   OtherStoreError,
+  NotDrainedError,
   PlanRefusedError,
   RetryableError,
   SignInRequiredError,
@@ -22,6 +23,10 @@ const classes = {
   IdempotencyConflictError: {
     of: IdempotencyConflictError,
     fields: z.object({ code: z.string(), conflicts: z.array(z.unknown()), conflictCount: z.number() }),
+  },
+  NotDrainedError: {
+    of: NotDrainedError,
+    fields: z.object({ code: z.string(), counts: z.record(z.string(), z.number()) }),
   },
   ClientClosedError: { of: ClientClosedError, fields: z.object({ code: z.string() }) },
   OtherStoreError: { of: OtherStoreError, fields: z.object({ code: z.string() }) },
