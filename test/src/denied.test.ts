@@ -5,6 +5,7 @@ import {
   type Client,
   type ClientOptions,
   type FailedOperation,
+  type Publisher,
 } from '@afield/client';
 import { serverUnderTest, temporaryDatabases, type ServerUnderTest, type TemporaryDatabases } from '@afield/devserver';
 import { MemoryPouch } from '@afield/testing';
@@ -329,6 +330,70 @@ describe('documents that the server refuses', () => {
       await expect(client.revert({ id: 'a' })).rejects.toMatchObject({ name: 'RetryableError' });
       expect(await local(client, 'a')).toMatchObject({ colour: 'black' });
       expect(await client.listFailures()).toHaveLength(1);
+    });
+  });
+
+  describe('what a person has given up', () => {
+    /** A place for events that remembers what it has. */
+    const placeOf = (sent: string[]): Publisher => ({
+      name: 'place',
+      publish: (events) => {
+        sent.push(...events.map(({ documentId, sequence }) => `${documentId}@${String(sequence)}`));
+        return Promise.resolve({ accepted: events.map(({ id }) => id) });
+      },
+    });
+    const published = (client: Client): Promise<unknown> =>
+      firstValueFrom(client.status$.pipe(filter(({ unpublished, pending }) => unpublished === 0 && pending === 0)));
+
+    it('S2 O8 its event is never published, and later ones of its document do not wait for it', async () => {
+      for (const decide of ['discard', 'revert'] as const) {
+        const sent: string[] = [];
+        const client = await begun({ publishers: [placeOf(sent)] });
+        const id = 'a';
+        await paint(client, [id, 'b'], 'black');
+        await failures(client, 2);
+        await paint(client, [id], 'grey');
+        await failures(client, 1);
+        await expect.poll(() => sent).toEqual(['a@1', 'a@2']);
+        await paint(client, [id], 'black');
+        await failures(client, 2);
+        await client[decide]({});
+        await published(client);
+        expect(sent).toEqual(['a@1', 'a@2']);
+        await paint(client, [id], 'blue');
+        await published(client);
+        expect(sent).toEqual(['a@1', 'a@2', 'a@4']);
+        await client.close();
+        clients = [];
+        ({ url } = await databases.create('records', { docs: [rules] }));
+      }
+    });
+
+    it('S2 R19 it stays given up when a later edit with it in its past is refused, or taken', async () => {
+      const client = await begun();
+      await black(client, 'a');
+      expect(await client.discard({ id: 'a' })).toBe(1);
+      await client.documents.put({ ...(await local(client, 'a')), note: 'still black' });
+      expect(await failures(client, 1)).toMatchObject([{ id: 'a', bulkOperationId: undefined }]);
+      expect(await client.listFailures({ resolved: true })).toMatchObject([{ resolution: { how: 'discarded' } }]);
+      await client.documents.put({ ...(await local(client, 'a')), colour: 'green' });
+      await failures(client, 0);
+      expect(await ask('a')).toMatchObject({ colour: 'green' });
+      expect(await client.listFailures({ resolved: true })).toMatchObject([{ resolution: { how: 'discarded' } }]);
+      expect(await firstValueFrom(client.bulkOperations$)).toMatchObject([{ state: 'done', failed: 0, resolved: 1 }]);
+    });
+
+    it('S2 nothing more is sent for it, also when its document changes at the server', async () => {
+      const client = await begun();
+      await black(client, 'a');
+      await client.discard({ id: 'a' });
+      const sent = writes();
+      await ask('a', 'PUT', { ...(await ask('a')), note: 'of another' });
+      await pulled(client);
+      await client.documents.put({ ...(await local(client, 'b')), note: 'new' });
+      await expect.poll(() => ask('b')).toMatchObject({ note: 'new' });
+      await pushed(client);
+      expect(writes()).toBe(sent + 1);
     });
   });
 });

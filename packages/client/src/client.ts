@@ -128,7 +128,10 @@ class AfieldClient implements Client {
       user: options.user,
       server: options.server === undefined ? undefined : addressOf(options.server),
     };
-    this.#store = new SharedStore({ ...parts, name: options.name, owner, changed, poke, noticed });
+    const decided = (): void => {
+      this.#work.decided();
+    };
+    this.#store = new SharedStore({ ...parts, name: options.name, owner, changed, poke, noticed, decided });
     const announce = (): void => {
       this.#announce();
     };
@@ -378,6 +381,7 @@ class AfieldClient implements Client {
 
   /** A person has decided something, and it is durable: other tabs read it too. */
   #decided(): void {
+    this.#work.decided();
     this.#announce();
     this.#store.announceChanged();
   }

@@ -33,6 +33,8 @@ export interface SharedStoreParts {
   readonly poke: () => void;
   /** Someone else has changed these. */
   readonly noticed: (headers: readonly Header[]) => void;
+  /** A person has decided something in another tab, and it was read. */
+  readonly decided: () => void;
 }
 
 /** The queue's store, which all tabs share: opened once, read again when another tab says that there is news. */
@@ -150,8 +152,8 @@ export class SharedStore {
 
   /** A person has decided something in another tab: about bulk operations, also ended ones, or about failures. */
   async #lookForDecisions(): Promise<void> {
-    const { queue, reports, failures, edits, quarantine, openConflicts, environment, changed, noticed, poke } =
-      this.#parts;
+    const { queue, reports, failures, edits, quarantine, openConflicts, environment } = this.#parts;
+    const { changed, noticed, decided, poke } = this.#parts;
     try {
       const stored = await queue.refreshAll();
       reports.forget(stored.removed);
@@ -161,6 +163,7 @@ export class SharedStore {
       await openConflicts.reload();
       edits.changed();
       noticed(stored.headers);
+      decided();
       changed();
       poke();
     } catch {

@@ -87,6 +87,12 @@ export class Work {
     this.#results?.poke();
   }
 
+  /** A person has decided about failures. */
+  decided(): void {
+    if (!this.#isLeader || this.#parts.closed.aborted) return;
+    for (const publication of this.#publications) publication.decided();
+  }
+
   /** What the server does not have now is not on its way. */
   pushRests(): void {
     for (const publication of this.#publications) publication.pushRests();

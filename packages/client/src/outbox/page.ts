@@ -12,6 +12,8 @@ export interface Page {
   readonly events: readonly DocumentEvent[];
   /** Places of events that stay: an earlier one of their document waits. */
   readonly held: ReadonlySet<Place>;
+  /** Places of events that are never sent: a person has given their operations up. */
+  readonly dropped: ReadonlySet<Place>;
 }
 
 /** A page that is being filled. */
@@ -19,6 +21,7 @@ export class NewPage {
   readonly places: Place[] = [];
   readonly #events: DocumentEvent[] = [];
   readonly #held = new Set<Place>();
+  readonly #dropped = new Set<Place>();
   readonly #documents = new Set<number>();
 
   get isFull(): boolean {
@@ -35,6 +38,11 @@ export class NewPage {
     this.places.push(place);
   }
 
+  drop(place: Place): void {
+    this.places.push(place);
+    this.#dropped.add(place);
+  }
+
   hold(place: Place): void {
     this.places.push(place);
     this.#held.add(place);
@@ -47,6 +55,6 @@ export class NewPage {
   }
 
   done(): Page {
-    return { places: this.places, events: this.#events, held: this.#held };
+    return { places: this.places, events: this.#events, held: this.#held, dropped: this.#dropped };
   }
 }

@@ -19,6 +19,8 @@ export interface RoundParts {
   readonly looksAgain: boolean;
   /** Hashes of documents whose waiting events are not asked about in this round. */
   readonly stays?: ReadonlySet<number>;
+  /** Whether a person has given up what the server has refused: its event is not sent, and holds back no other. */
+  readonly isGivenUp?: (place: Place) => boolean;
 }
 
 /**
@@ -135,9 +137,13 @@ export class Round {
       page.pass(place);
       return true;
     }
+    const { held, stays, isGivenUp } = this.#parts;
+    if (isGivenUp?.(place) === true) {
+      page.drop(place);
+      return true;
+    }
     const hash = hashOfDocument(event);
     if (page.has(hash)) return false;
-    const { held, stays } = this.#parts;
     // What waits holds back what came after it; what waits itself is held back only by what was found before it.
     const isHeld = this.#found.has(hash) || (isWaiting ? stays?.has(hash) === true : held.has(hash));
     if (isHeld) {

@@ -31,6 +31,14 @@ export interface PublicationParts extends TransferParts, PublishingParts {
   readonly isPushed: () => boolean;
   /** Reads what another tab that runs bulk operations may have written of them. */
   readonly refresh: () => Promise<void>;
+  /** What a person has decided about operations that the server has refused. */
+  readonly givenUp?: GivenUp;
+}
+
+export interface GivenUp {
+  /** Resolves when it can be asked. */
+  ready(): Promise<void>;
+  has(place: Place): boolean;
 }
 
 /**
@@ -96,6 +104,12 @@ export class Publication implements Carrier {
     this.poke();
   }
 
+  /** A person has decided about failures: an event that waits may have been given up. */
+  decided(): void {
+    if (this.#looks === 'none') this.#looks = 'unconfirmed';
+    this.poke();
+  }
+
   /** The push has nothing left that it could bring: what the server does not have now is not on its way. */
   pushRests(): void {
     if (this.#isAhead) this.pushed();
@@ -141,6 +155,7 @@ export class Publication implements Carrier {
     if (this.#looks !== 'none') this.#page = undefined;
     if (this.#page !== undefined) return this.#page;
     await this.#parts.refresh();
+    await this.#parts.givenUp?.ready();
     if (this.#round === undefined || this.#looks !== 'none') this.#round = this.#newRound();
     this.#page = await this.#round.next(progress);
     if (this.#page !== undefined) return this.#page;
@@ -150,7 +165,7 @@ export class Publication implements Carrier {
   }
 
   #newRound(): Round {
-    const { queue, events, storeId } = this.#parts;
+    const { queue, events, storeId, givenUp } = this.#parts;
     if (this.#looks === 'all') {
       this.#refused.clear();
       this.#notBeforeMs = 0;
@@ -158,7 +173,8 @@ export class Publication implements Carrier {
     if (this.#looks !== 'none') this.#waitsForPush = false;
     const looksAgain = this.#looks !== 'none';
     this.#looks = 'none';
-    return new Round({ queue, events, storeId, held: this.#held, looksAgain, stays: this.#refused });
+    const isGivenUp = givenUp === undefined ? {} : { isGivenUp: (place: Place) => givenUp.has(place) };
+    return new Round({ queue, events, storeId, held: this.#held, looksAgain, stays: this.#refused, ...isGivenUp });
   }
 
   /** Which documents have events that wait: read when it begins, and when another tab has written how far it came. */
@@ -190,7 +206,8 @@ export class Publication implements Carrier {
       this.#startAnew('unconfirmed');
       return progress;
     }
-    const waits = ({ event }: Place): boolean => event !== undefined && !taken.has(event);
+    const waits = (place: Place): boolean =>
+      place.event !== undefined && !taken.has(place.event) && !page.dropped.has(place);
     const entries = entriesOf(progress);
     const looks = looksAt(page.places, waits);
     const waited = new Map(

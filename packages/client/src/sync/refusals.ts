@@ -85,7 +85,9 @@ export class Refusals {
         refused: read.doc._rev ?? '',
         at,
       } as const;
-      if (found.length === 0) {
+      // Upon what a person has given up, what comes later is an edit of its own.
+      const over = found.flatMap((writer) => this.#givenUpOf(writer) ?? []);
+      if (over.length === found.length && over.every((failure) => failure.refused !== read.doc._rev)) {
         failures.push({
           ...common,
           _id: editFailureId(read.id),
@@ -165,6 +167,12 @@ export class Refusals {
     this.#failures.added(
       all.map((failure) => ({ ...failure, _rev: revs.get(failure._id) ?? present.get(failure._id) })),
     );
+  }
+
+  /** The failure of an operation that a person has given up. */
+  #givenUpOf({ header, index }: Writer): StoredFailure | undefined {
+    const failure = this.#failures.get(failureId(sequenceOf(header._id), index));
+    return failure?.resolution === undefined ? undefined : failure;
   }
 
   #counted(headers: readonly Header[], failures: readonly StoredFailure[], step: 1 | -1): ReportChange[] {
