@@ -65,6 +65,20 @@ describe('the device document, and what it proves', () => {
     expect(bed.records.ids()).toEqual(['a', 'b']);
   });
 
+  it('S11 a proof of before is none: drained() waits until the server has taken a new one', async () => {
+    const client = bed.open();
+    await bed.create(client, 'a');
+    await bed.device.until(client.drained());
+    bed.around = (path) =>
+      path.startsWith('/results/') ? Response.json({ error: 'x', reason: 'x' }, { status: 503 }) : undefined;
+    let isOver = false;
+    const drained = client.drained().finally(() => (isOver = true));
+    await bed.device.clock.advance(10 * minute);
+    expect(isOver).toBe(false);
+    bed.around = undefined;
+    expect(await bed.device.until(drained)).toMatchObject({ asOf: 1 });
+  });
+
   it('S11 an edit of the app itself is not confirmed before the server has it', async () => {
     const client = bed.open();
     await bed.device.until(client.drained());
@@ -154,7 +168,16 @@ describe('the device document, and what it proves', () => {
     const other = bed.open();
     await bed.device.clock.advance(minute);
     expect((await bed.becomes(other, () => true)).leader).toBe(false);
+    bed.around = (path) =>
+      path.startsWith('/records/') ? Response.json({ error: 'x', reason: 'x' }, { status: 503 }) : undefined;
     await other.documents.put({ _id: 'own' });
+    let isOver = false;
+    const drained = other.drained().finally(() => (isOver = true));
+    await bed.device.clock.advance(2 * minute);
+    expect(isOver).toBe(false);
+    bed.around = undefined;
+    await bed.device.until(drained);
+    expect(bed.records.ids()).toEqual(['own']);
     await bed.create(other, 'a');
     expect(await bed.device.until(other.drained())).toMatchObject({ asOf: 1 });
     expect(bed.records.ids()).toEqual(['a', 'own']);

@@ -21,7 +21,7 @@ describe('what is on the server of results and failures', () => {
     bed.becomes(client, ({ pending, unreported, results }) => pending + unreported === 0 && results.state === 'idle');
 
   it('S1 a failures document shows its codes and times at the top, where one index finds them', async () => {
-    const client = bed.open();
+    const client = bed.open({ user: 'ann' });
     const bulkOperation = await bed.fail(client, [...missing(2), { patch: {} }, { id: '_wrong', patch: {} }]);
     await reported(client);
     await bed.device.until(client.discard({ code: 'no_id' }));
@@ -40,6 +40,7 @@ describe('what is on the server of results and failures', () => {
       openCodes: ['invalid_id', 'missing'],
       open: 3,
     });
+    for (const one of bed.all('')) expect(one).toMatchObject({ v: 1, store, user: 'ann' });
     const times = doc?.operations.map(({ at }) => at) ?? [];
     expect([doc?.firstAt, doc?.lastAt]).toEqual([Math.min(...times), Math.max(...times)]);
     expect(bed.resultDocs()).toMatchObject([{ state: 'done-with-failures', failed: 3, resolved: 1, store }]);
