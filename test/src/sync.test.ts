@@ -271,6 +271,49 @@ describe('documents, results and failures on the way to the server', () => {
     expect(copy._attachments['n.txt'].data).toBe('aGk=');
   });
 
+  it('S8 S2 plain ids of every kind, deletions, attachments and all live leaves are on the server as they are here', async () => {
+    const client = open();
+    const plain = [
+      'a/b',
+      'a%2Fb',
+      'a#b',
+      'a+b',
+      'a?b',
+      'a b',
+      'zażółć',
+      'constructor',
+      'toString',
+      'hasOwnProperty',
+      'prototype',
+    ];
+    await client.documents.bulkDocs([
+      ...plain.map((_id) => ({ _id, colour: 'red' })),
+      { _id: 'gone', colour: 'red' },
+      { _id: 'photo', _attachments: { 'n/1.txt': { content_type: 'text/plain', data: 'aGk=' } } },
+    ]);
+    const { _rev } = (await client.documents.get('gone')) as { _rev: string };
+    await client.documents.bulkDocs([{ _id: 'gone', _rev, _deleted: true }]);
+    const leaves = ['1-aa', '1-bb', '1-cc'].map((rev) => ({
+      _id: 'leaves',
+      _rev: rev,
+      _revisions: { start: 1, ids: [rev.slice(2)] },
+      rev,
+    }));
+    await client.documents.bulkDocs(leaves, { new_edits: false });
+    await atServer(client);
+    for (const id of plain) {
+      const here = (await client.documents.get(id)) as Stored;
+      expect(await ask(`${urls.records}/${encodeURIComponent(id)}`)).toEqual(here);
+    }
+    const { results: changes } = (await ask(`${urls.records}/_changes`)) as { results: Stored[] };
+    expect(changes.find(({ id }) => id === 'gone')).toMatchObject({ deleted: true });
+    expect(await ask(`${urls.records}/photo?attachments=true`)).toMatchObject({
+      _attachments: { 'n/1.txt': { data: 'aGk=' } },
+    });
+    const shown = (await ask(`${urls.records}/leaves?conflicts=true`)) as { _rev: string; _conflicts: string[] };
+    expect([shown._rev, ...shown._conflicts].sort()).toEqual(['1-aa', '1-bb', '1-cc']);
+  });
+
   it('R12 a results database that is closed to the user holds up nothing else', async () => {
     const user = await databases.createUser();
     const records = await databases.create('records-of-user', { security: 'everyone' });

@@ -5,6 +5,7 @@ import { LocalDatabase } from '../store/local-database.js';
 import { memoryPouch } from '../store/memory-pouch.fixture.js';
 import type { PushData } from './checkpoint.js';
 import { pushErrand } from './push.js';
+import { readBounded } from './read-bounded.js';
 import type { Refusals, Refused } from './refusals.js';
 import { quietWatch } from './watch.fixture.js';
 
@@ -109,4 +110,38 @@ it('R2 S2 a document that stays behind is said, and its next try is the retry', 
   expect(outcome.error).toBeUndefined();
   const second = await errand.next(outcome.data);
   expect(second).toMatchObject({ isRetry: true });
+});
+
+it('S8 S2 an attachment of several MB is not read together with others', async () => {
+  const PouchDB = memoryPouch();
+  const local = new LocalDatabase(() => new PouchDB('attachments'));
+  const attached = (_id: string, bytes: number): Doc => ({
+    _id,
+    _attachments: {
+      'a.bin': { content_type: 'application/octet-stream', data: btoa('x'.repeat(bytes)) },
+    },
+  });
+  await local.write([
+    attached('large', 3_000_000),
+    attached('b', 10),
+    { _id: 'plain' },
+    attached('larger', 5_000_000),
+    attached('c', 10),
+  ]);
+  const { changes } = await local.changesAfter(0, 100);
+  const groups: string[][] = [];
+  const read: string[] = [];
+  for await (const { asked, reads } of readBounded(
+    local,
+    changes.flatMap(({ id, revs }) => revs.map((rev) => ({ id, rev }))),
+  )) {
+    groups.push(asked.map(({ id }) => id).sort());
+    for (const { id, doc } of reads) {
+      const { _attachments } = doc as { _attachments?: Record<string, { data?: string }> };
+      read.push(`${id} ${String(_attachments?.['a.bin']?.data?.length ?? 0)}`);
+    }
+  }
+  for (const large of ['large', 'larger']) expect(groups).toContainEqual([large]);
+  expect(groups.flat().sort()).toEqual(['b', 'c', 'large', 'larger', 'plain']);
+  expect(read.sort()).toEqual(['b 16', 'c 16', 'large 4000000', 'larger 6666668', 'plain 0']);
 });

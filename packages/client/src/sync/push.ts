@@ -6,6 +6,7 @@ import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { parsePushData, type Checkpoint, type PushData } from './checkpoint.js';
 import { isForgottenStub } from './forgotten.js';
 import { lackedOf } from './lacked.js';
+import { readBounded } from './read-bounded.js';
 import type { Refusals } from './refusals.js';
 import type { Carried, Errand } from './transfer.js';
 import type { Watch } from './watch.js';
@@ -14,8 +15,6 @@ import { endStandIns, withoutWithheld } from './withheld.js';
 const pageSize = 100;
 /** Changes in one read, where only their ids are of interest. */
 const unsentAtOnce = 1000;
-/** Documents with their attachments that are held in memory at once. */
-const readAtOnce = 20;
 
 /** Documents to bring, or a look whether the server is the one that it was. */
 export type PushStep = DocumentsStep | 'look';
@@ -158,12 +157,10 @@ async function deliver(places: Places, all: readonly LocalChange[]): Promise<Del
   // What the server has already may be later than what it refused once: then that was taken after all.
   await refusals.delivered(changes.filter(({ id }) => !missing.has(id)).map(({ id, revs }) => ({ id, revs })));
   const wanted = [...missing].flatMap(([id, revs]) => revs.map((rev) => ({ id, rev })));
-  for (let at = 0; at < wanted.length; at += readAtOnce) {
-    const slice = wanted.slice(at, at + readAtOnce);
-    const reads = await local.readWhole(slice);
+  for await (const { asked, reads } of readBounded(local, wanted)) {
     // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
     const readable = groupById(reads);
-    for (const { id, rev } of slice) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
+    for (const { id, rev } of asked) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
     const sent = reads.filter(({ doc }) => !isForgottenStub(doc));
     for (const part of server.inRequests(sent)) delivered += await deliverPart(places, part, behind);
   }
