@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { couchdbPublisher, type Client } from '@afield/client';
 import { TroubleBed, type Stored } from './trouble-bed.js';
 
 const numbered = (count: number, from = 0): string[] =>
@@ -198,5 +199,81 @@ describe('S2 a server that is not the one that it was', () => {
     expect(await bed.status(client, ({ signInRequired }) => !signInRequired)).toMatchObject({ failed: 0 });
     await bed.recreate();
     await bed.arrived(numbered(120));
+  });
+
+  describe('the database of events', () => {
+    let events: string;
+    const ids = numbered(30);
+    beforeEach(async () => {
+      const { name } = await bed.databases.create('events', { security: 'everyone' });
+      events = `${bed.server.url}/${name}`;
+    });
+    const publishing = (name: string): Client =>
+      bed.client({ name, publishers: [couchdbPublisher({ url: events })], appVersion: name });
+    const published = async (client: Client, count: number): Promise<void> => {
+      await bed.status(client, ({ pending, unpublished }) => pending === 0 && unpublished === 0);
+      await expect.poll(() => bed.countIn(events), { timeout: 10_000 }).toBe(count);
+    };
+
+    it('O7 S2 made anew while the app was closed: the events that are still kept are published once more', async () => {
+      const name = bed.newName();
+      const before = publishing(name);
+      await before.documents.bulkDocs(red(ids));
+      await bed.paint(before, ids, 'blue');
+      await published(before, 30);
+      await before.close();
+      await bed.recreate(events);
+      await published(publishing(name), 30);
+    });
+
+    it('O7 S2 restored from a backup of files: what came after its mark is published again, and nothing before', async () => {
+      const name = bed.newName();
+      const before = publishing(name);
+      await before.documents.bulkDocs(red(ids));
+      await bed.paint(before, ids, 'blue');
+      await published(before, 30);
+      await before.close();
+      const between = publishing(name);
+      const mark = `/_local/afield-events-v1-${await between.storeId}-couchdb`;
+      await expect
+        .poll(async () => String((await bed.ask(mark, 'GET', undefined, events))['text']))
+        .toContain('"upTo":1');
+      const backup = await bed.backUp(mark, events);
+      await bed.paint(between, ['d001'], 'green');
+      await published(between, 31);
+      await between.close();
+      const after = publishing(name);
+      await after.storeId;
+      await expect
+        .poll(async () => String((await bed.ask(mark, 'GET', undefined, events))['text']))
+        .toContain('"upTo":2');
+      await after.close();
+      await bed.restore(backup, events);
+      expect(await bed.countIn(events)).toBe(30);
+      const sent: string[] = [];
+      bed.server.proxy.onRequest(({ url, body }) => {
+        if (url.startsWith(new URL(events).pathname) && url.endsWith('/_bulk_docs')) sent.push(body.toString());
+      });
+      await published(publishing(name), 31);
+      expect(sent.map((text) => (JSON.parse(text) as { docs: unknown[] }).docs.length)).toEqual([1]);
+    });
+
+    it('O6 S2 while it is the same, a client that starts again publishes nothing again', async () => {
+      const name = bed.newName();
+      const before = publishing(name);
+      await before.documents.bulkDocs(red(ids));
+      await bed.paint(before, ids, 'blue');
+      await published(before, 30);
+      await before.close();
+      const writes: string[] = [];
+      bed.server.proxy.onRequest(({ url }) => {
+        if (url.startsWith(new URL(events).pathname)) writes.push(url.slice(new URL(events).pathname.length));
+      });
+      const client = publishing(name);
+      await client.storeId;
+      await expect.poll(() => writes.length).toBeGreaterThan(1);
+      await bed.status(client, ({ publishers }) => publishers['couchdb']?.state === 'idle');
+      expect(writes.filter((url) => !url.startsWith('/_local/'))).toEqual([]);
+    });
   });
 });

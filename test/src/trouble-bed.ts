@@ -147,9 +147,9 @@ export class TroubleBed {
   }
 
   /** Asks the server itself, as its admin, past all faults. */
-  async ask(path: string, method = 'GET', body?: object): Promise<Stored> {
+  async ask(path: string, method = 'GET', body?: object, database = this.records): Promise<Stored> {
     const { username, password } = this.server.admin;
-    const response = await fetch(`${this.server.directUrl}/${new URL(this.records).pathname.slice(1)}${path}`, {
+    const response = await fetch(`${this.server.directUrl}/${new URL(database).pathname.slice(1)}${path}`, {
       method,
       headers: { authorization: `Basic ${btoa(`${username}:${password}`)}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -188,41 +188,41 @@ export class TroubleBed {
   }
 
   /** A backup as a copy of the database's file; without `mark`: as a list of its documents. */
-  async backUp(mark?: string): Promise<Backup> {
-    const { results } = (await this.ask('/_changes?style=all_docs')) as {
+  async backUp(mark?: string, database = this.records): Promise<Backup> {
+    const { results } = (await this.ask('/_changes?style=all_docs', 'GET', undefined, database)) as {
       results: { id: string; changes: { rev: string }[] }[];
     };
     const docs = results.flatMap(({ id, changes }) => changes.map(({ rev }) => ({ id, rev })));
-    const answer = (await this.ask('/_bulk_get?revs=true&attachments=true', 'POST', { docs })) as {
+    const answer = (await this.ask('/_bulk_get?revs=true&attachments=true', 'POST', { docs }, database)) as {
       results: { docs: { ok?: Stored }[] }[];
     };
     return {
       docs: answer.results.flatMap((one) => one.docs.flatMap(({ ok }) => (ok === undefined ? [] : [ok]))),
-      mark: mark === undefined ? undefined : await this.ask(mark),
+      mark: mark === undefined ? undefined : await this.ask(mark, 'GET', undefined, database),
     };
   }
 
-  async remove(): Promise<void> {
-    expect(await this.ask('', 'DELETE')).toEqual({ ok: true });
+  async remove(database = this.records): Promise<void> {
+    expect(await this.ask('', 'DELETE', undefined, database)).toEqual({ ok: true });
   }
 
-  async create(): Promise<void> {
+  async create(database = this.records): Promise<void> {
     // The embedded server makes a database for a request that comes just after its end: then it is there, and empty.
-    const { ok, error } = await this.ask('', 'PUT');
+    const { ok, error } = await this.ask('', 'PUT', undefined, database);
     expect(ok === true || error === 'file_exists').toBe(true);
     const nobody = { names: [], roles: [] };
-    await this.ask('/_security', 'PUT', { admins: { names: [], roles: ['_admin'] }, members: nobody });
+    await this.ask('/_security', 'PUT', { admins: { names: [], roles: ['_admin'] }, members: nobody }, database);
   }
 
-  recreate(): Promise<void> {
+  recreate(database = this.records): Promise<void> {
     return this.#whileAway(async () => {
-      await this.remove();
-      await this.create();
+      await this.remove(database);
+      await this.create(database);
     });
   }
 
-  restore(backup: Backup): Promise<void> {
-    return this.#whileAway(() => this.#restored(backup));
+  restore(backup: Backup, database = this.records): Promise<void> {
+    return this.#whileAway(() => this.#restored(backup, database));
   }
 
   /** No client sees a server that is half restored: requests that are under way end before, and later ones wait. */
@@ -240,15 +240,15 @@ export class TroubleBed {
     }
   }
 
-  async #restored({ docs, mark }: Backup): Promise<void> {
-    await this.remove();
-    await this.create();
-    await this.ask('/_bulk_docs', 'POST', { docs, new_edits: false });
+  async #restored({ docs, mark }: Backup, database: string): Promise<void> {
+    await this.remove(database);
+    await this.create(database);
+    await this.ask('/_bulk_docs', 'POST', { docs, new_edits: false }, database);
     if (mark === undefined) return;
     const { _id } = mark;
     const content = Object.fromEntries(Object.entries(mark).filter(([field]) => !field.startsWith('_')));
     expect(
-      await this.ask(`/_local/${encodeURIComponent(String(_id).slice('_local/'.length))}`, 'PUT', content),
+      await this.ask(`/_local/${encodeURIComponent(String(_id).slice('_local/'.length))}`, 'PUT', content, database),
     ).toMatchObject({ ok: true });
   }
 

@@ -38,6 +38,7 @@ export function publicationsOf(storeId: string, parts: Parts): readonly Publicat
         publisher,
         events,
         storeId,
+        newId: parts.environment.newId,
         context: (attempt) => publishContext(requests, closed, attempt),
         refresh,
         givenUp,

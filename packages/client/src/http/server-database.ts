@@ -202,6 +202,8 @@ export class ServerDatabase implements DocumentStore {
       // A request that was repeated on its way meets itself.
       if (error instanceof RetryableError && error.class === 'conflict' && (await this.#hasLocal(name, content)))
         return true;
+      // At a database that is none of the client's own, nobody is asked to sign in.
+      if (error instanceof SignInRequiredError && this.#forbidden === 'retry') return false;
       if (!(error instanceof SignInRequiredError) || error.code === 'proxy-unauthorized') throw error;
       if (await this.isSignedIn()) return false;
       throw error;

@@ -85,4 +85,18 @@ export interface Publisher {
    * some were accepted before, answer with these and with `error` instead of throwing: they are not sent again.
    */
   publish(events: readonly DocumentEvent[], context: PublishContext): Promise<PublishAnswer>;
+  /**
+   * For a place that may be made anew, or restored from a backup: a mark of this store that is kept there. When it is
+   * gone, or an older one is there, all events since then that are still kept are published once more. Looked at when the
+   * client starts, after a failure, and every five minutes. Default: what was accepted counts as there for good.
+   */
+  readonly marks?: PublisherMarks;
+}
+
+/** Keeps one small text at the place of a publisher, for each store. */
+export interface PublisherMarks {
+  /** The text that is there now; undefined when there is none. Throws as `publish` does. */
+  read(store: string, context: PublishContext): Promise<string | undefined>;
+  /** Puts another one in its place. False where none can be kept: then nothing is looked for. Throws as `publish` does. */
+  leave(store: string, text: string, context: PublishContext): Promise<boolean>;
 }

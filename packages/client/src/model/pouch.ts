@@ -92,4 +92,8 @@ export interface DocumentStore {
   write(docs: readonly import('./json.js').Doc[]): Promise<WriteAnswer>;
   /** Bodies of these revisions, as far as the database still has them. */
   readRevisions(wanted: readonly { readonly id: string; readonly rev: string }[]): Promise<readonly RevisionRead[]>;
+  /** A `_local` document, which no replication carries; undefined when there is none. Only of a server. */
+  readLocal?(name: string): Promise<Readonly<Record<string, unknown>> | undefined>;
+  /** Writes one over the revision that it carries. False: this server takes none from us. */
+  writeLocal?(name: string, content: Readonly<Record<string, unknown>>): Promise<boolean>;
 }

@@ -21,6 +21,9 @@ export interface CouchdbPublisherOptions {
  * Brings events into a CouchDB database, signed in as the client. The event's id is the document's `_id`: an event that
  * comes again is found there. It is accepted where the stored content is the same, and a conflict where it is another (O6).
  *
+ * A mark of each store in a `_local` document of the database tells when it was made anew or restored from a backup: then
+ * what it lacks is published again, as far as it is still kept.
+ *
  * An event that the database refuses (`forbidden` …) is not accepted: it waits and is tried again, and is never dropped.
  * An event whose document was deleted there after its acknowledgement had got lost is written once more, with the same id:
  * for readers it is a repeat, as at-least-once allows.
@@ -30,10 +33,32 @@ export interface CouchdbPublisherOptions {
 export function couchdbPublisher(options: CouchdbPublisherOptions): Publisher {
   checkPublisher(taking, options, 'database');
   const { url, name = 'couchdb' } = options;
-  return { name, needs: 'server', publish: (events, context) => publish(events, context.database(url)) };
+  return {
+    name,
+    needs: 'server',
+    publish: (events, context) => publish(events, context.database(url)),
+    marks: {
+      read: async (store, context) => textOf(await context.database(url).readLocal?.(markName(store, name))),
+      leave: async (store, text, context) => {
+        const database = context.database(url);
+        const there = await database.readLocal?.(markName(store, name));
+        const rev = there?.['_rev'];
+        const content = { v: 1, text, ...(rev === undefined ? {} : { _rev: rev }) };
+        return (await database.writeLocal?.(markName(store, name), content)) === true;
+      },
+    },
+  };
 }
 
 const taking: Taking = { what: 'couchdbPublisher', known: ['url', 'name'] satisfies (keyof CouchdbPublisherOptions)[] };
+
+/** The name says nothing of code: a new build of an app finds the mark of the old one. */
+const markName = (store: string, name: string): string => `afield-events-v1-${store}-${name}`;
+
+function textOf(there: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const text = there?.['text'];
+  return typeof text === 'string' ? text : undefined;
+}
 
 async function publish(events: readonly DocumentEvent[], database: DocumentStore): Promise<PublishAnswer> {
   const docs = new Map(events.map((event) => [event.id, eventDocument(event)]));

@@ -18,7 +18,12 @@ const entry = z.object({
 export type Entry = z.infer<typeof entry>;
 
 /** What one publisher has taken: all bulk operations up to `upTo` are over, the others are listed. */
-export const progressData = z.object({ upTo: z.int(), open: z.array(entry) });
+export const progressData = z.object({
+  upTo: z.int(),
+  open: z.array(entry),
+  /** The mark that was left at the place last. */
+  mark: z.optional(z.string()),
+});
 export type Progress = z.infer<typeof progressData>;
 
 export const nothingTaken: Progress = { upTo: 0, open: [] };
@@ -59,7 +64,7 @@ export function afterLook(progress: Progress, looks: readonly Looked[], headers:
       o: withAdded(without(before.o, indexes), still),
     });
   }
-  return shortened({ upTo: progress.upTo, open: [...open.values()] }, headers);
+  return shortened({ ...progress, open: [...open.values()] }, headers);
 }
 
 /** Bulk operations of which nothing more can come are not listed any more. */
@@ -77,7 +82,7 @@ export function shortened(progress: Progress, headers: readonly Header[]): Progr
     open.delete(sequence);
     upTo = sequence;
   }
-  return { upTo, open: [...open.values()].filter(({ s }) => s > upTo).sort((a, b) => a.s - b.s) };
+  return { ...progress, upTo, open: [...open.values()].filter(({ s }) => s > upTo).sort((a, b) => a.s - b.s) };
 }
 
 /** Whether all events that this bulk operation will ever have are taken. */

@@ -18,6 +18,7 @@ export function publicationOf(tab: Tab, publisher: Publisher, more: Partial<Publ
     warn: () => undefined,
     publisher,
     storeId: 's',
+    newId: () => 'mark',
     context: (attempt) => ({
       fetch,
       database: () => {

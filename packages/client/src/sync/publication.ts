@@ -22,11 +22,15 @@ import { classifyError } from '../retry/classify.js';
 import { beginWait } from '../retry/wait.js';
 import { publishOnce, type Publishing, type PublishingParts } from './publishing.js';
 import { bugOf } from '../run/transitions.js';
-import { Transfer, type Carrier, type Errand, type TransferParts } from './transfer.js';
+import { PlaceMark } from '../outbox/place-mark.js';
+import { Transfer, type Carried, type Carrier, type Errand, type TransferParts } from './transfer.js';
+
+const lookEveryMs = 300_000;
 
 export interface PublicationParts extends TransferParts, PublishingParts {
   readonly events: Events;
   readonly storeId: string;
+  readonly newId: () => string;
   /** Whether the push has brought over all that it can. */
   readonly isPushed: () => boolean;
   /** Reads what another tab that runs bulk operations may have written of them. */
@@ -53,7 +57,8 @@ export interface GivenUp {
  */
 export class Publication implements Carrier {
   readonly #parts: PublicationParts;
-  readonly #transfer: Transfer<Progress, Page>;
+  readonly #transfer: Transfer<Progress, Page | 'look'>;
+  readonly #mark: PlaceMark;
   readonly #againKey: string;
   /** What all that is kept in memory here belongs to. Another progress: another tab has come further, or a write failed. */
   #known: Progress | undefined;
@@ -76,6 +81,7 @@ export class Publication implements Carrier {
 
   constructor(parts: PublicationParts) {
     this.#parts = parts;
+    this.#mark = new PlaceMark(parts);
     this.#againKey = `again:${parts.publisher.name}`;
     this.#transfer = new Transfer(this.#errand(), parts);
   }
@@ -126,7 +132,7 @@ export class Publication implements Carrier {
     return { ...common, state: 'waiting-retry', nextAttemptAt: againAt, lastError: this.#lastRefusal };
   }
 
-  #errand(): Errand<Progress, Page> {
+  #errand(): Errand<Progress, Page | 'look'> {
     return {
       name: `publish:${this.#parts.publisher.name}`,
       initial: nothingTaken,
@@ -134,18 +140,36 @@ export class Publication implements Carrier {
         const parsed = progressData.safeParse(json);
         return parsed.success ? parsed.data : undefined;
       },
-      next: (progress) => this.#next(progress),
+      isAside: (step) => step === 'look',
+      next: async (progress) => {
+        if (this.#mark.isDue(false)) return 'look';
+        return (await this.#next(progress)) ?? (this.#mark.isDue(true) ? 'look' : undefined);
+      },
       carry: async (page, progress) => {
+        if (page === 'look') return this.#look(progress);
         this.#page = undefined;
         const outcome = await publishOnce(page.events, this.#transfer.status().attempt, this.#parts);
         this.#known = this.#settle(page, progress, outcome);
         const { accepted, error } = outcome;
         // What is neither the network's nor the server's doing is for the publisher's author.
         this.#bug = error !== undefined && classifyError(error).kind === 'bug' ? bugOf(error) : undefined;
+        if (accepted > 0) this.#mark.taken();
+        // It may be another place when it comes back.
+        if (error !== undefined) this.#mark.want();
         if (error !== undefined) this.#startAnew('all');
         return { data: this.#known, transferred: accepted, ...(error === undefined ? {} : { error }) };
       },
     };
+  }
+
+  async #look(progress: Progress): Promise<Carried<Progress>> {
+    const { scheduler, clock } = this.#parts;
+    const data = await this.#mark.look(progress);
+    scheduler.wait(`look:${this.name}`, beginWait(clock, lookEveryMs), () => {
+      this.#mark.want();
+      this.poke();
+    });
+    return { data, transferred: 0 };
   }
 
   async #next(progress: Progress): Promise<Page | undefined> {
