@@ -24,6 +24,7 @@ import type { OpenConflict } from './model/conflict.js';
 import type { QuarantineDecision, QuarantineEntry } from './model/quarantine.js';
 import type { BulkOperationStatus, ClientStatus, Drained, FailedOperation, NotDoneOperation } from './model/states.js';
 import { Draining } from './drained.js';
+import { quietMs } from './run/gate.js';
 import { Leadership } from './leadership.js';
 import { checkOptions } from './options.js';
 import { partsOf, type Parts } from './parts.js';
@@ -176,6 +177,7 @@ class AfieldClient implements Client {
 
   async dryRun(given: PlanRequest): Promise<DryRun> {
     this.#assertOpen();
+    await this.#store.open();
     const { asked, plan, request } = await this.#intake.checkedPlan(given);
     return this.#parts.planning.dryRun(plan, request, asked.target);
   }
@@ -413,7 +415,8 @@ class AfieldClient implements Client {
       ...this.#work.status(),
       quarantined: quarantine.open,
       conflicts: openConflicts.count,
-      signInRequired: session.isRefused,
+      signInRequired: session.isRefused || (session.askingForMs ?? 0) >= quietMs,
+      signInCause: session.refusedAs,
     };
   }
 

@@ -1,5 +1,5 @@
 import { defaultEnvironment } from './environment.js';
-import { Requests } from './http/requests.js';
+import { Requests, sessionUrlOf } from './http/requests.js';
 import { ServerDatabases } from './http/server-databases.js';
 import { Session } from './http/session.js';
 import type { ClientOptions } from './model/client.js';
@@ -114,7 +114,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, environment.random);
   const scheduler = new Scheduler(clock, () => policy.spread());
 
-  const session = new Session(options.auth, clock, poke, warn);
+  const session = new Session(options.auth, clock, poke, warn, (user) => queue.claim(user));
+  session.expect(options.user);
   const gate = new Gate({ session, connectivity: environment.connectivity, scheduler, clock, poke });
   const timeoutMs = (options.requestTimeoutS ?? 60) * 1000;
   const requests = new Requests({
@@ -124,6 +125,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     timeoutMs,
     closed,
     server: options.server,
+    sessionUrl: options.server === undefined ? undefined : sessionUrlOf(options.server),
     maxRequestBytes: options.maxRequestBytes,
   });
   const databases = new ServerDatabases(options.server, requests);

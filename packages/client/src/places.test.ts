@@ -47,7 +47,10 @@ describe('an action that runs at the server whatever the target', () => {
       environment: {
         connectivity: { online: () => online, subscribe: () => () => undefined },
         fetch: (url, init) => {
-          urls.push(String(url instanceof Request ? url.url : url));
+          const address = String(url instanceof Request ? url.url : url);
+          if (address === 'https://couch.example/under/a%20path/_session')
+            return Promise.resolve(Response.json({ userCtx: { name: null } }));
+          urls.push(address);
           const { keys } = JSON.parse(String(init?.body)) as { keys: string[] };
           const rows = keys.map((key) => ({ key, error: 'not_found' }));
           return Promise.resolve(Response.json({ rows }));

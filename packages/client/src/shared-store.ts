@@ -1,6 +1,7 @@
 import type { Channel, Environment } from './model/environment.js';
 import { ClientClosedError, OtherStoreError } from './model/errors.js';
 import type { Owner } from './model/store-name.js';
+import type { Session } from './http/session.js';
 import type { PageEvents } from './outbox/page-events.js';
 import type { Claims } from './queue/claims.js';
 import type { Failures } from './queue/failures.js';
@@ -18,6 +19,7 @@ export interface SharedStoreParts {
   readonly owner: Owner;
   readonly queue: Queue;
   readonly reports: Reports;
+  readonly session: Session;
   readonly failures: Failures;
   readonly pageEvents: PageEvents;
   readonly claims: Claims;
@@ -110,8 +112,10 @@ export class SharedStore {
 
   /** Reads what is stored now: others may have stored more since it was opened. */
   async read(): Promise<string> {
-    const { queue, reports, environment, owner, changed } = this.#parts;
-    const { storeId, reports: stored } = await queue.open(environment.newId(), environment.clock.wall(), owner);
+    const { queue, reports, session, environment, owner, changed } = this.#parts;
+    const opened = await queue.open(environment.newId(), environment.clock.wall(), owner);
+    const { storeId, reports: stored } = opened;
+    session.expect(opened.user);
     reports.loaded(stored);
     changed();
     return storeId;

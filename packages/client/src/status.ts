@@ -1,4 +1,5 @@
 import { endStates, type BulkOperationStatus, type ClientStatus, type TransferStatus } from './model/states.js';
+import type { SignInCause } from './model/errors.js';
 import type { Reports } from './queue/reports.js';
 import { sequenceOf, type Header } from './queue/stored.js';
 
@@ -48,6 +49,7 @@ export interface StatusParts extends Pick<
   readonly quarantined: number;
   readonly conflicts: number;
   readonly signInRequired: boolean;
+  readonly signInCause: SignInCause | undefined;
 }
 
 /** How much is left to do of the bulk operations themselves. */

@@ -41,6 +41,8 @@ interface RequestsParts {
   readonly timeoutMs: number;
   readonly closed: AbortSignal;
   readonly server: string | undefined;
+  /** Where the server says whose the credentials are, before they are used; undefined: nobody asks. */
+  readonly sessionUrl?: string | undefined;
   readonly maxRequestBytes?: number | undefined;
 }
 
@@ -56,6 +58,7 @@ export class Requests {
   readonly #timeoutMs: number;
   readonly #closed: AbortSignal;
   readonly #server: string | undefined;
+  readonly #sessionUrl: string | undefined;
 
   constructor(parts: RequestsParts, scope?: RequestScope, limit = new RequestLimit(parts.maxRequestBytes)) {
     this.limit = limit;
@@ -67,6 +70,7 @@ export class Requests {
     this.#timeoutMs = parts.timeoutMs;
     this.#closed = scope?.signal ?? parts.closed;
     this.#server = parts.server;
+    this.#sessionUrl = parts.sessionUrl;
   }
 
   /** The same for one scope. Its signal must abort when the client is closed. */
@@ -81,7 +85,10 @@ export class Requests {
 
   /** Throws `RetryableError`, `SignInRequiredError` or `DivisibleError`; see `judge`. */
   async json<Value>(request: JsonRequest<Value>): Promise<Value> {
-    const signIn = await this.#session.signIn();
+    return this.#json(await this.#signIn(), request);
+  }
+
+  async #json<Value>(signIn: SignIn, request: JsonRequest<Value>): Promise<Value> {
     const answer = await this.#answer(request.url, {
       method: request.method,
       headers: { accept: 'application/json', 'content-type': 'application/json', ...signIn.headers },
@@ -98,7 +105,7 @@ export class Requests {
    * an error. A 404 is passed on where it is an answer (`passMissing`): a checkpoint that is not there yet.
    */
   async pouchFetch(url: string, init: RequestInit = {}): Promise<Response> {
-    const signIn = await this.#session.signIn();
+    const signIn = await this.#signIn();
     const headers = new Headers(init.headers);
     for (const [name, value] of Object.entries(signIn.headers)) headers.set(name, value);
     const answer = await this.#answer(url, {
@@ -128,7 +135,7 @@ export class Requests {
     const request = new Request(input, init); // throws what a bug of the handler is: a request that cannot be made
     const { url, method, headers, credentials, redirect, signal } = request;
     const body = typeof init.body === 'string' ? init.body : await bodyOf(request);
-    const signIn = this.#isOurs(url) ? await this.#session.signIn() : undefined;
+    const signIn = this.#isOurs(url) ? await this.#signIn() : undefined;
     for (const [name, value] of Object.entries(signIn?.headers ?? {})) headers.set(name, value);
     const answer = await this.#answer(url, {
       ...init,
@@ -150,6 +157,48 @@ export class Requests {
     return new Response(status === 204 || status === 205 || status === 304 ? null : answer.text, {
       status,
       headers: { 'content-type': answer.header('content-type') ?? 'application/json' },
+    });
+  }
+
+  /** What to send, once it is known that it is of the person whose work this is: the server is asked once per sign-in (S7). */
+  async #signIn(): Promise<SignIn> {
+    for (;;) {
+      const signIn = await this.#unlessClosed(this.#session.signIn());
+      if (this.#sessionUrl === undefined || !this.#session.isUnknown(signIn)) return signIn;
+      const url = this.#sessionUrl;
+      // In no scope: what ends one of those that wait is no answer for the others.
+      const asking = this.#scope === undefined ? this : new Requests(this.#parts, undefined, this.limit);
+      await this.#unlessClosed(this.#session.oneAtATime(() => asking.#identify(url, signIn)));
+    }
+  }
+
+  async #identify(url: string, signIn: SignIn): Promise<void> {
+    const answer = await this.#answer(url, {
+      method: 'GET',
+      headers: { accept: 'application/json', ...signIn.headers },
+      credentials: signIn.cookies ? 'include' : 'omit',
+      redirect: 'manual',
+    });
+    // A server that has no sessions, or a proxy that shows none, says nothing of who we are.
+    const isNotThere = answer.status === 404 || answer.status === 405;
+    const name = isNotThere
+      ? null
+      : this.#judged(signIn, () => judge(answer, userName, this.#clock.wall()), { url, forbidden: 'sign-in' }).name;
+    await this.#session.identify(signIn, name);
+  }
+
+  /** An app that never answers keeps nobody from closing. */
+  #unlessClosed<Value>(answer: Promise<Value>): Promise<Value> {
+    const closed = this.#closed;
+    return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        reject(networkError(new DOMException('closed', 'AbortError'), false));
+      };
+      if (closed.aborted) stop();
+      closed.addEventListener('abort', stop);
+      answer.then(resolve, reject).finally(() => {
+        closed.removeEventListener('abort', stop);
+      });
     });
   }
 
@@ -183,7 +232,7 @@ export class Requests {
       }
       const isTold = asked?.forbidden === 'told' && error instanceof SignInRequiredError;
       if (isTold && error.code !== 'proxy-unauthorized') throw error;
-      if (error instanceof SignInRequiredError) this.#session.refuse(signIn, error.code as 'unauthorized');
+      if (error instanceof SignInRequiredError) this.#session.refuse(signIn, error.code);
       throw error;
     }
   }
@@ -227,6 +276,12 @@ export class Requests {
       init.signal?.removeEventListener('abort', stop);
     }
   }
+}
+
+/** Where the server of this database says who we are. It may live under a path: beside the database. */
+export function sessionUrlOf(database: string): string {
+  const address = database.replace(/\/+$/, '');
+  return `${address.slice(0, address.lastIndexOf('/'))}/_session`;
 }
 
 /** The body of a request as it can be sent; undefined when there is none. */

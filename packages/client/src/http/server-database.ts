@@ -6,7 +6,7 @@ import { sameJson } from '../model/same-json.js';
 import { askInRequests, writeInRequests } from '../retry/divide.js';
 import { bodyOf, inRequests, sendable, type Frame } from '../retry/request-size.js';
 import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
-import type { RequestScope, Requests } from './requests.js';
+import { sessionUrlOf, type RequestScope, type Requests } from './requests.js';
 
 const allDocsAnswer = z.object({ rows: allDocsRows });
 const bulkGetAnswer = z.object({ results: bulkGetResults });
@@ -220,7 +220,7 @@ export class ServerDatabase implements DocumentStore {
   }
 
   isSignedIn(): Promise<boolean> {
-    return this.#requests.isSignedIn(`${this.#url.slice(0, this.#url.lastIndexOf('/'))}/_session`);
+    return this.#requests.isSignedIn(sessionUrlOf(this.#url));
   }
 
   /**

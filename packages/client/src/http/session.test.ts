@@ -188,6 +188,91 @@ describe('the session', () => {
     expect(warnings.join()).not.toContain('secret');
   });
 
+  it('R12 carries several headers of a proxy, as CouchDB’s own proxy authentication needs them', async () => {
+    session.isReady();
+    const headers = { 'X-Auth-CouchDB-UserName': 'amber', 'X-Auth-CouchDB-Roles': '', 'X-Auth-CouchDB-Token': 'one' };
+    await answer({ type: 'headers', headers });
+    expect(await session.signIn()).toMatchObject({ headers, cookies: false });
+  });
+
+  it.each([[{ 'X One': 'secret' }], [{ 'X-One': 'secret\nX-Two: 2' }], [{ 'X-One': 7 }]])(
+    'R12 several headers of which one cannot be sent are not taken for credentials: %j',
+    async (headers) => {
+      session.isReady();
+      await answer({ type: 'headers', headers } as never);
+      expect(session.isRefused).toBe(true);
+      expect(warnings.join()).not.toContain('secret');
+    },
+  );
+
+  it('S7 credentials that name someone else are refused before they are used, and the app is asked again', async () => {
+    session.expect('amber');
+    session.isReady();
+    await answer({ type: 'basic', username: 'birch', password: 'pw' });
+    expect(session.isReady()).toBe(false);
+    expect(session.refusedAs).toBe('other-user');
+    await expect(session.signIn()).rejects.toMatchObject({ code: 'other-user' });
+    expect(asked).toEqual(['first', 'refused']);
+    await answer({ type: 'basic', username: 'amber', password: 'pw' });
+    expect(session.isReady()).toBe(true);
+    expect(session.refusedAs).toBeUndefined();
+  });
+
+  it('S7 the server is asked once per sign-in whose credentials they are; basic ones say it themselves', async () => {
+    session.expect('amber');
+    session.isReady();
+    await answer(token('one'));
+    const used = await session.signIn();
+    expect(session.isUnknown(used)).toBe(true);
+    await session.identify(used, 'amber');
+    expect(session.isUnknown(used)).toBe(false);
+    session.reconsider();
+    expect(session.isUnknown(used)).toBe(false);
+    session.renew();
+    session.isReady();
+    await answer(token('two'));
+    expect(session.isUnknown(await session.signIn())).toBe(true);
+    session.renew();
+    session.isReady();
+    await answer({ type: 'basic', username: 'amber', password: 'pw' });
+    expect(session.isUnknown(await session.signIn())).toBe(false);
+  });
+
+  it('S7 cookies belong to the browser: whose they are is asked again when something may have changed', async () => {
+    session.expect('amber');
+    session.isReady();
+    await answer({ type: 'cookie' });
+    const used = await session.signIn();
+    await session.identify(used, 'amber');
+    session.reconsider();
+    expect(session.isUnknown(used)).toBe(true);
+    await session.identify(used, 'birch');
+    expect(session.refusedAs).toBe('other-user');
+  });
+
+  it('S7 the first name that the server says is remembered; that it knows nobody says nothing', async () => {
+    session.isReady();
+    await answer(token('one'));
+    const used = await session.signIn();
+    await session.identify(used, null);
+    await session.identify(used, 'amber');
+    await session.identify(used, 'birch');
+    expect(session.refusedAs).toBe('other-user');
+  });
+
+  it('S7 a late answer about old credentials says nothing about new ones', async () => {
+    session.expect('amber');
+    session.isReady();
+    await answer(token('one'));
+    const old = await session.signIn();
+    session.renew();
+    session.isReady();
+    await answer(token('two'));
+    await session.identify(old, 'birch');
+    expect(session.isRefused).toBe(false);
+    expect(session.isUnknown(await session.signIn())).toBe(true);
+  });
+
   it('basic credentials may hold any letters', async () => {
     session.isReady();
     await answer({ type: 'basic', username: 'zoë', password: 'ключ' });

@@ -2,18 +2,21 @@ import { z } from 'zod/mini';
 import type { AuthOptions, Credentials } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { sameJson } from '../model/same-json.js';
-import { AfieldError, SignInRequiredError } from '../model/errors.js';
+import { AfieldError, SignInRequiredError, type SignInCause } from '../model/errors.js';
 
 const minute = 60_000;
 
 /** What cannot be sent as a header is found when it comes, not when an error about it shows it. */
 const headerValue = z.string().check(z.regex(/^[\t\x20-\x7e\x80-\xff]*$/));
 
+const headerName = z.string().check(z.regex(/^[\w!#$%&'*+.^`|~-]+$/));
+
 const credentialsShape = z.discriminatedUnion('type', [
   z.object({ type: z.literal('basic'), username: z.string(), password: z.string() }),
   z.object({ type: z.literal('bearer'), token: headerValue }),
   z.object({ type: z.literal('cookie') }),
-  z.object({ type: z.literal('header'), name: z.string().check(z.regex(/^[\w!#$%&'*+.^`|~-]+$/)), value: headerValue }),
+  z.object({ type: z.literal('header'), name: headerName, value: headerValue }),
+  z.object({ type: z.literal('headers'), headers: z.record(headerName, headerValue) }),
 ]);
 
 /** What a request carries to show who we are. */
@@ -27,32 +30,56 @@ export interface SignIn {
 /**
  * Who we are at the server. Credentials live in memory only.
  *
- *   unknown ──first request──▶ asking ──▶ signed in ──401──▶ refused ──▶ asking (at most once a minute)
- *                                 ▲                             │
- *                                 └── renew(): the app says so ◀┘
+ *   unknown ──first request──▶ asking ──▶ given ──_session──▶ signed in ──401──▶ refused ──▶ asking (at most once a minute)
+ *                                 ▲         └─ someone else ───────────────────────▶ │
+ *                                 └────────── renew(): the app says so ◀─────────────┘
  */
 export class Session {
   readonly #auth: AuthOptions | undefined;
   readonly #clock: Clock;
   readonly #changed: () => void;
   readonly #warn: (line: string) => void;
+  readonly #remember: (user: string) => Promise<string>;
   #credentials: Credentials | undefined;
   #version = 0;
   #asking: Promise<void> | undefined;
-  /** Who we are as the server said it first, for credentials that do not say it themselves. */
+  /** Whose work this is: as the app said, as the store remembers, else as the server said it first (S7). */
   #user: string | undefined;
   #askingSince = 0;
   #askedAt: number | undefined;
   #askFailed = false;
   #refusedAt = 0;
-  #refused: 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | undefined;
+  #refused: SignInCause | undefined;
+  /** The credentials of this version are known to be this person's. */
+  #identified: number | undefined;
+  #identifying: Promise<void> | undefined;
 
-  /** `changed` is called when work that waits for credentials may go on, or has to wait. */
-  constructor(auth: AuthOptions | undefined, clock: Clock, changed: () => void, warn: (line: string) => void) {
+  /**
+   * `changed` is called when work that waits for credentials may go on, or has to wait. `remember` is told the first name that
+   * the server says, and answers with whose the store is.
+   */
+  constructor(
+    auth: AuthOptions | undefined,
+    clock: Clock,
+    changed: () => void,
+    warn: (line: string) => void,
+    remember: (user: string) => Promise<string> = (user) => Promise.resolve(user),
+  ) {
     this.#warn = warn;
+    this.#remember = remember;
     this.#auth = auth;
     this.#clock = clock;
     this.#changed = changed;
+  }
+
+  /** Whose work this is, when it is known: nothing goes to the server as someone else (S7). */
+  expect(user: string | undefined): void {
+    this.#user = user ?? this.#user;
+  }
+
+  /** Why nothing is tried; undefined while nothing was refused. */
+  get refusedAs(): SignInCause | undefined {
+    return this.#refused;
   }
 
   /** True while the server refuses what we have: nothing is tried (R12). */
@@ -73,21 +100,24 @@ export class Session {
   /** Whether a request can be sent now. If the app was never asked for credentials, it is asked, and `changed` follows. */
   isReady(): boolean {
     if (this.#refused !== undefined) return false;
-    if (this.#auth === undefined || this.#credentials !== undefined) return true;
-    void this.#ask('first');
-    return false;
+    if (this.#auth !== undefined && this.#credentials === undefined) {
+      void this.#ask('first');
+      return false;
+    }
+    return !this.#refuseOther();
   }
 
   /** What to send; asks the app before the first request. Throws `SignInRequiredError` while refused. */
   async signIn(): Promise<SignIn> {
     if (this.#refused !== undefined) throw new SignInRequiredError(this.#refused);
     if (this.#auth !== undefined && this.#credentials === undefined) await this.#ask('first');
+    if (this.#refused === undefined) this.#refuseOther();
     if (this.#refused !== undefined) throw new SignInRequiredError(this.#refused);
     return { ...carried(this.#credentials), version: this.#version };
   }
 
   /** The server refused; the app is asked once, in the background, never again within a minute. */
-  refuse(used: SignIn, code: 'unauthorized' | 'proxy-unauthorized' | 'forbidden'): void {
+  refuse(used: SignIn, code: SignInCause): void {
     if (used.version !== this.#version) return;
     if (this.#refused === undefined) {
       this.#refusedAt = this.#clock.monotonic();
@@ -98,21 +128,49 @@ export class Session {
   }
 
   /**
-   * The server says whose session this is. True when it is ours: the user of basic credentials, else the one that it
-   * named first. False makes the credentials refused.
+   * Whether the server must be asked whose these credentials are before anything else is sent with them. Basic ones say it
+   * themselves, once it is known whose work this is.
    */
+  isUnknown(used: SignIn): boolean {
+    if (used.version !== this.#version) return true;
+    const saysItself = this.#ownName !== undefined && this.#user !== undefined;
+    return !saysItself && this.#identified !== this.#version;
+  }
+
+  /** One question to the server at a time, however many wait for its answer. */
+  oneAtATime(identify: () => Promise<void>): Promise<void> {
+    this.#identifying ??= identify().finally(() => {
+      this.#identifying = undefined;
+    });
+    return this.#identifying;
+  }
+
+  /**
+   * The server has said whose session it is with these credentials: someone else's are refused. Null: it knows nobody, which
+   * says nothing of who we are; whether it lets us in, each request shows. Rejects when the store cannot be written.
+   */
+  async identify(used: SignIn, name: string | null): Promise<void> {
+    if (used.version !== this.#version) return;
+    const who = name === null ? undefined : (this.#ownName ?? name);
+    if (who !== undefined) this.#user ??= await this.#remember(who);
+    if (used.version !== this.#version) return;
+    this.#identified = this.#version;
+    if (who !== undefined && who !== this.#user) this.refuse(used, 'other-user');
+  }
+
+  /** The server says, after it has refused something, whose session this is. True when it is ours; else it is refused. */
   confirm(name: string | null): boolean {
-    const expected = this.#credentials?.type === 'basic' ? this.#credentials.username : this.#user;
-    if (name !== null && (expected === undefined || expected === name)) {
-      this.#user = name;
+    const expected = this.#ownName ?? this.#user ?? name;
+    if (name !== null && name === expected) {
+      this.#user ??= name;
       return true;
     }
-    this.refusePresent('forbidden');
+    this.refusePresent(name === null ? 'forbidden' : 'other-user');
     return false;
   }
 
   /** A row says that we are not signed in: the credentials in use are refused. */
-  refusePresent(code: 'unauthorized' | 'proxy-unauthorized' | 'forbidden'): void {
+  refusePresent(code: SignInCause): void {
     this.refuse({ ...carried(this.#credentials), version: this.#version }, code);
   }
 
@@ -129,6 +187,8 @@ export class Session {
 
   /** An event that may have changed something: the app is asked again if the last time is a minute ago. */
   reconsider(): void {
+    // Cookies belong to the browser: someone else may have signed in with it since we have looked.
+    if (this.#credentials === undefined || this.#credentials.type === 'cookie') this.#identified = undefined;
     if (this.#refused !== undefined) this.#askAgain();
   }
 
@@ -136,6 +196,18 @@ export class Session {
   #isJustRefused(credentials: Credentials): boolean {
     if (credentials.type === 'cookie' || this.#clock.monotonic() - this.#refusedAt >= minute) return false;
     return sameJson(credentials, this.#credentials);
+  }
+
+  /** The name that the credentials say themselves. */
+  get #ownName(): string | undefined {
+    return this.#credentials?.type === 'basic' ? this.#credentials.username : undefined;
+  }
+
+  /** Credentials that say themselves that they are someone else's are refused before they are used. */
+  #refuseOther(): boolean {
+    if (this.#ownName === undefined || this.#user === undefined || this.#ownName === this.#user) return false;
+    this.refusePresent('other-user');
+    return true;
   }
 
   #askAgain(): void {
@@ -183,7 +255,7 @@ export class Session {
   }
 }
 
-function carried(credentials: Credentials | undefined): { headers: Record<string, string>; cookies: boolean } {
+function carried(credentials: Credentials | undefined): Pick<SignIn, 'headers' | 'cookies'> {
   switch (credentials?.type) {
     case 'basic':
       return {
@@ -194,6 +266,8 @@ function carried(credentials: Credentials | undefined): { headers: Record<string
       return { headers: { authorization: `Bearer ${credentials.token}` }, cookies: false };
     case 'header':
       return { headers: { [credentials.name]: credentials.value }, cookies: false };
+    case 'headers':
+      return { headers: credentials.headers, cookies: false };
     case 'cookie':
     case undefined:
       return { headers: {}, cookies: true };

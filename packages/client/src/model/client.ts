@@ -24,7 +24,9 @@ export type Credentials =
   /** The browser's own cookies (`credentials: 'include'`). */
   | { readonly type: 'cookie' }
   /** One header of a proxy that signs in for us. */
-  | { readonly type: 'header'; readonly name: string; readonly value: string };
+  | { readonly type: 'header'; readonly name: string; readonly value: string }
+  /** Several of them, such as `X-Auth-CouchDB-UserName`, `-Roles` and `-Token` of CouchDB's own proxy authentication. */
+  | { readonly type: 'headers'; readonly headers: Readonly<Record<string, string>> };
 
 export interface AuthOptions {
   /** Asked before the first request, and again when the server refused; one call at a time. */

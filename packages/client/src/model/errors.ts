@@ -193,11 +193,22 @@ export class PlanRefusedError extends AfieldError {
   }
 }
 
-/** The server wants to know who we are (401, 407), or refuses us as a whole (403): nothing is tried until credentials come. */
+/**
+ * Why the app must bring credentials: the server wants to know who we are (401), a proxy does (407), the server refuses us as
+ * a whole (403), or someone else is signed in than the person whose work this is (S7).
+ */
+export type SignInCause = 'unauthorized' | 'proxy-unauthorized' | 'forbidden' | 'other-user';
+
+/** Nothing is tried until credentials come (R12). */
 export class SignInRequiredError extends AfieldError {
   readonly class = 'auth';
-  constructor(code: 'unauthorized' | 'proxy-unauthorized' | 'forbidden') {
-    super(code, 'The server refuses these credentials. Sign in again.');
+  constructor(override readonly code: SignInCause) {
+    super(
+      code,
+      code === 'other-user'
+        ? 'Someone else is signed in. The work waits for the person whose it is.'
+        : 'The server refuses these credentials. Sign in again.',
+    );
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ErrorSummary } from './errors.js';
+import type { ErrorSummary, SignInCause } from './errors.js';
 
 /** States of a bulk operation (V2). */
 export type BulkOperationState =
@@ -127,8 +127,13 @@ export interface ClientStatus {
   readonly quarantined: number;
   /** Documents with versions that no operation of this device has made, and that are left alone (`conflicts$`). */
   readonly conflicts: number;
-  /** Whether the app must bring credentials (R12). */
+  /** Whether the app must bring credentials (R12), also when it was asked and has not answered for a second. */
   readonly signInRequired: boolean;
+  /**
+   * Why: `unauthorized`, `proxy-unauthorized` or `forbidden` as the server said, or `other-user`: someone else is signed in,
+   * and the work waits for the person whose it is (S7). Undefined while nothing was refused.
+   */
+  readonly signInCause: SignInCause | undefined;
 }
 
 /** How much of a store's work is not at its end, by kind. */

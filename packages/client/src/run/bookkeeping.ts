@@ -1,3 +1,4 @@
+import type { ErrorSummary } from '../model/errors.js';
 import { endStates, type BulkOperationState } from '../model/states.js';
 import { sequenceOf, withRev, type Header } from '../queue/stored.js';
 import { classifyError, type ErrorVerdict } from '../retry/classify.js';
@@ -40,10 +41,10 @@ export class Bookkeeping {
     return kept;
   }
 
-  /** A state that is shown but not stored. */
-  show(header: Header, state: BulkOperationState): void {
-    if (header.state === state) return;
-    this.#parts.queue.remember({ ...header, state });
+  /** A state that is shown but not stored, with its cause where the attempts before do not say it. */
+  show(header: Header, state: BulkOperationState, cause?: ErrorSummary): void {
+    if (header.state === state && (cause === undefined || header.lastError?.code === cause.code)) return;
+    this.#parts.queue.remember({ ...header, state, lastError: cause ?? header.lastError });
     this.#parts.changed();
   }
 

@@ -5,7 +5,8 @@ import type { Clock } from '../model/environment.js';
 import type { Session } from '../http/session.js';
 
 const probeEveryMs = 5 * 60_000;
-const quietMs = 1000;
+/** So long nothing is shown while the app is asked for credentials: it may answer at once. */
+export const quietMs = 1000;
 /** An app that had no credentials may have been unable to fetch them: it is asked again, as slowly as the ramp. */
 const askAgainMs = 5 * 60_000;
 
@@ -55,6 +56,11 @@ export class Gate {
       this.#scheduler.wait('sign-in', beginWait(this.#clock, quietMs), this.#poke);
     }
     return 'asking';
+  }
+
+  /** Whether someone else is signed in than the person whose work this is: then nothing of it runs, here or there (S7). */
+  get isOtherUser(): boolean {
+    return this.#session.refusedAs === 'other-user';
   }
 
   /** Whether the network may be tried, whoever is signed in. */

@@ -14,6 +14,8 @@ import { countStop } from './stopped.js';
 import { isSuspect } from './stops.js';
 import { counted, isUsable } from './transitions.js';
 
+const otherUser = { class: 'auth', code: 'other-user' } as const;
+
 /**
  * Runs what is queued, one batch at a time for each place (the target, or the server for an action that works there
  * whatever the target), first come first served.
@@ -148,7 +150,7 @@ export class Runner {
       if (this.#bookkeeping.isWaiting(sequence)) return false;
       const blocked = this.#blocked(header);
       if (blocked === undefined) return this.#isQuietEnough(header, place);
-      if (blocked !== 'asking') this.#bookkeeping.show(header, blocked);
+      if (blocked !== 'asking') this.#bookkeeping.show(header, blocked, this.#isOtherUsers() ? otherUser : undefined);
       return false;
     });
     this.#digests.attend(unknown);
@@ -178,11 +180,17 @@ export class Runner {
   }
 
   #blocked(header: Header): BulkOperationState | 'asking' | undefined {
+    if (this.#isOtherUsers()) return 'waiting-auth';
     if (!this.#isKnown(header)) return 'waiting-handler';
     if (this.#needsIndex(header)) return 'waiting-index';
     if (presentPlace(header, this.#parts.actions) !== 'server') return undefined;
     const gate = this.#parts.gate.state();
     return gate === 'open' ? undefined : gate;
+  }
+
+  /** Also what is done on this device alone: whoever is signed in would find it done in their name. */
+  #isOtherUsers(): boolean {
+    return this.#parts.gate.isOtherUser;
   }
 
   #isKnown(header: Header): boolean {
