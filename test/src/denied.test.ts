@@ -396,4 +396,68 @@ describe('documents that the server refuses', () => {
       expect(writes()).toBe(sent + 1);
     });
   });
+
+  describe('after a new sign-in', () => {
+    const withoutRule = async (): Promise<void> => {
+      await ask(`_design/rules?rev=${(await ask('_design/rules'))._rev}`, 'DELETE');
+    };
+
+    it('S2 R12 what was forbidden is sent once more by itself, as the same revision', async () => {
+      const client = await begun();
+      await black(client, 'a');
+      const { _rev: rev } = await local(client, 'a');
+      await withoutRule();
+      client.signedIn();
+      await failures(client, 0);
+      expect(await ask('a')).toMatchObject({ colour: 'black', _rev: rev });
+      expect(await firstValueFrom(client.bulkOperations$)).toMatchObject([{ state: 'done', applied: 1, failed: 0 }]);
+    });
+
+    it('S2 R12 once for each sign-in: what is refused again waits for the next one', async () => {
+      const client = await begun();
+      await black(client, 'a', 'b');
+      const [before] = await failures(client, 2);
+      const sent = writes();
+      client.signedIn();
+      await expect.poll(writes).toBe(sent + 1);
+      await pushed(client);
+      const [after] = await failures(client, 2);
+      expect(after).toMatchObject({ failureId: before?.failureId, key: before?.key, index: before?.index });
+      client.syncNow();
+      await client.documents.put({ _id: 'other' });
+      await expect.poll(() => ask('other')).toMatchObject({ _id: 'other' });
+      expect(writes()).toBe(sent + 2);
+      client.signedIn();
+      await expect.poll(writes).toBe(sent + 3);
+    });
+
+    it('S2 nothing that a person has given up is sent again, and nothing that failed for another reason', async () => {
+      const client = await begun();
+      await black(client, 'a', 'b');
+      await client.discard({ id: 'a' });
+      await client.revert({ id: 'b' });
+      const sent = writes();
+      await withoutRule();
+      client.signedIn();
+      await client.documents.put({ _id: 'other' });
+      await expect.poll(() => ask('other')).toMatchObject({ _id: 'other' });
+      await pushed(client);
+      expect(writes()).toBe(sent + 1);
+      expect(await ask('a')).toMatchObject({ colour: 'red' });
+    });
+
+    it('S2 thousands of refused documents go in requests of a bounded size, each once', async () => {
+      const client = open();
+      const ids = Array.from({ length: 1200 }, (_, at) => `many-${String(at).padStart(4, '0')}`);
+      await client.documents.bulkDocs(ids.map((_id) => ({ _id, colour: 'black' })));
+      await failures(client, ids.length);
+      await pushed(client);
+      await withoutRule();
+      const sent = writes();
+      client.signedIn();
+      await failures(client, 0);
+      // Twenty documents at a time, because of their attachments.
+      expect(writes() - sent).toBe(ids.length / 20);
+    }, 60_000);
+  });
 });

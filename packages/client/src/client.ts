@@ -106,6 +106,9 @@ class AfieldClient implements Client {
         changed();
         this.#work.reported();
       },
+      signedInAnew: () => {
+        void this.#sendRefusedAgain();
+      },
       pushed: () => {
         this.#work.pushed();
       },
@@ -379,6 +382,17 @@ class AfieldClient implements Client {
     this.#decided();
     if (receipt.sentAgain > 0) this.#wakeUp();
     return receipt;
+  }
+
+  /** Another user, or other rights: what the server has forbidden may be taken now. In any tab, for all of them. */
+  async #sendRefusedAgain(): Promise<void> {
+    try {
+      const sent = await this.#withFailures(() => this.#parts.resending.forbidden());
+      if (sent > 0 && !this.#closing.signal.aborted) this.#decided();
+    } catch (error) {
+      if (this.#closing.signal.aborted || error instanceof ClientClosedError) return;
+      this.#parts.environment.warn('What the server has refused could not be sent again. A person can retry it.');
+    }
   }
 
   /** A person has decided something, and it is durable: other tabs read it too. */

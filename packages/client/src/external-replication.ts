@@ -60,6 +60,10 @@ export class ExternalReplication implements Replicating {
     if (again.length > 0) await this.#confirm.amend((data) => withAgain(data, again));
   }
 
+  reread(): void {
+    this.#confirm.reread();
+  }
+
   isConfirmed(): Promise<boolean> {
     return this.#confirm.isOver();
   }

@@ -39,6 +39,7 @@ import { Runner } from './run/runner.js';
 import { LocalDatabase } from './store/local-database.js';
 import { EditFailures } from './sync/edit-failures.js';
 import { Refusals } from './sync/refusals.js';
+import { Resending } from './sync/resending.js';
 import { Reversal } from './sync/reversal.js';
 import type { TransferParts } from './sync/transfer.js';
 import { TabLock } from './tabs/tab-lock.js';
@@ -63,6 +64,8 @@ export interface Calls {
   readonly wrote: (target: Target) => void;
   /** The server has refused something, or taken it after all. */
   readonly refusalsChanged: () => void;
+  /** Someone has signed in anew. */
+  readonly signedInAnew: () => void;
   /** The push has taken a step. */
   readonly pushed: () => void;
   /** The push has nothing left that it could bring now. */
@@ -114,7 +117,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, environment.random);
   const scheduler = new Scheduler(clock, () => policy.spread());
 
-  const session = new Session(options.auth, clock, poke, warn, (user) => queue.claim(user));
+  const remember = (user: string): Promise<string> => queue.claim(user);
+  const session = new Session(options.auth, clock, poke, warn, remember, calls.signedInAnew);
   session.expect(options.user);
   const gate = new Gate({ session, connectivity: environment.connectivity, scheduler, clock, poke });
   const timeoutMs = (options.requestTimeoutS ?? 60) * 1000;
@@ -233,6 +237,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     found: calls.conflictsFound,
   });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
+  const resending = new Resending({ failures, sendAgain, closed });
   const reversal =
     replication === undefined
       ? undefined
@@ -300,6 +305,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     quarantineControl,
     refused,
     failureControl,
+    resending,
     policy,
     scheduler,
     session,

@@ -22,6 +22,8 @@ export interface Replicating {
   forget(ids: readonly string[]): Promise<ForgetReceipt>;
   /** Sends documents once more that the server has refused, as they are. Durable when it resolves. */
   sendAgain(ids: readonly string[]): Promise<void>;
+  /** Another tab may have said what is to be sent once more. */
+  reread(): void;
   /** Whether the server has, or has refused for good, every revision that is stored here now, by what is known. */
   isConfirmed(): Promise<boolean>;
   /** Local changes that the server may not have, by what is in memory: too many rather than too few. */

@@ -122,6 +122,10 @@ export class Replication implements Replicating {
     if (again.length > 0) await this.#push.amend((data) => withBehind(data, again));
   }
 
+  reread(): void {
+    this.#push.reread();
+  }
+
   isConfirmed(): Promise<boolean> {
     return this.#push.isOver();
   }

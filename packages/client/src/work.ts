@@ -90,6 +90,7 @@ export class Work {
   /** A person has decided about failures. */
   decided(): void {
     if (!this.#isLeader || this.#parts.closed.aborted) return;
+    this.#parts.replication?.reread();
     for (const publication of this.#publications) publication.decided();
   }
 

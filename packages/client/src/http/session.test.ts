@@ -82,6 +82,27 @@ describe('the session', () => {
     expect((await session.signIn()).headers).toEqual({ authorization: 'Bearer new' });
   });
 
+  it('S2 R12 says that someone has signed in anew: after a refusal, or on the word of the app, not at the start', async () => {
+    let [anew, given] = [0, 0];
+    const said = new Session(
+      { credentials: () => Promise.resolve(token(String(given++))) },
+      clock,
+      () => undefined,
+      () => undefined,
+      undefined,
+      () => anew++,
+    );
+    const used = await said.signIn();
+    expect(anew).toBe(0);
+    said.refuse(used, 'unauthorized');
+    expect(anew).toBe(0);
+    said.renew();
+    expect(anew).toBe(1);
+    said.refuse(await said.signIn(), 'unauthorized');
+    await expect.poll(() => said.isRefused).toBe(false);
+    expect(anew).toBe(2);
+  });
+
   it('R12 never asks again within a minute when fresh ones are refused', async () => {
     session.isReady();
     await answer(token('one'));

@@ -40,6 +40,7 @@ export class Session {
   readonly #changed: () => void;
   readonly #warn: (line: string) => void;
   readonly #remember: (user: string) => Promise<string>;
+  readonly #signedInAnew: () => void;
   #credentials: Credentials | undefined;
   #version = 0;
   #asking: Promise<void> | undefined;
@@ -64,7 +65,10 @@ export class Session {
     changed: () => void,
     warn: (line: string) => void,
     remember: (user: string) => Promise<string> = (user) => Promise.resolve(user),
+    /** Someone has signed in anew: the server may take what it has refused before. */
+    signedInAnew: () => void = () => undefined,
   ) {
+    this.#signedInAnew = signedInAnew;
     this.#warn = warn;
     this.#remember = remember;
     this.#auth = auth;
@@ -180,6 +184,7 @@ export class Session {
     this.#asking = undefined; // an older question is not waited for any more
     this.#credentials = undefined;
     this.#version++;
+    this.#signedInAnew();
     if (this.#refused === undefined) return;
     this.#refused = undefined;
     this.#changed();
@@ -243,6 +248,7 @@ export class Session {
       }
       this.#credentials = credentials;
       this.#version++;
+      if (why === 'refused') this.#signedInAnew();
       this.#refused = undefined;
       this.#askFailed = false;
     } catch (error) {

@@ -379,7 +379,7 @@ export interface Client {
   drained(options?: { readonly signal?: AbortSignal }): Promise<Drained>;
   /** Makes everything that waits for a time or for the network due now (R14). */
   syncNow(): void;
-  /** The app has new credentials (R12): waiting work goes on. */
+  /** The app has new credentials (R12): waiting work goes on, and documents that were `forbidden` are sent once more (S2). */
   signedIn(): void;
   /** Stops and lets go of everything: no timer, no handle, no lock remains. What runs is cut off safely. */
   close(): Promise<void>;

@@ -127,6 +127,11 @@ export class Outgoing<Data extends Passed, Step> {
     return this.#transfer.present();
   }
 
+  /** Another tab may have changed what is remembered. */
+  reread(): void {
+    this.#transfer.reread();
+  }
+
   /** Changes what is remembered. Durable when it resolves. */
   amend(change: (data: Data) => Data): Promise<void> {
     return this.#transfer.amend(change);

@@ -10,6 +10,9 @@ import { beginWait, resumeWait, storedWait, type Wait } from '../retry/wait.js';
 import type { Gate } from '../run/gate.js';
 import { Watch } from './watch.js';
 
+/** A tab that carries a transfer writes its state with each step: so often another one tries to change it. */
+const mostTries = 10;
+
 /** Something that goes to the server or comes from it, step by step. `Data` is what it must remember. */
 export interface Errand<Data, Step> {
   readonly name: 'push' | 'pull' | 'confirm' | 'results' | 'heal' | `publish:${string}`;
@@ -78,6 +81,7 @@ export class Transfer<Data, Step> implements Carrier {
   /** The step that is under way. */
   #watch: Watch | undefined;
   #again = false;
+  #isStale = false;
   #memoryFailures = 0;
   #left: number | undefined;
 
@@ -113,6 +117,11 @@ export class Transfer<Data, Step> implements Carrier {
     });
   }
 
+  /** Another tab may have changed what is remembered: it is read anew before the next step. */
+  reread(): void {
+    this.#isStale = true;
+  }
+
   /** Changes what the errand remembers, between two steps. Durable when it resolves. */
   async amend(change: (data: Data) => Data): Promise<void> {
     while (this.#running !== undefined) await this.#running;
@@ -126,9 +135,17 @@ export class Transfer<Data, Step> implements Carrier {
   }
 
   async #amend(change: (data: Data) => Data): Promise<void> {
-    const before = await this.#read();
-    const data = this.#dataOf(before);
-    await this.#write({ ...before, data: JSON.stringify(change(data)) });
+    for (let tries = 1; ; tries++) {
+      // Another tab may carry it, and have come further.
+      this.reread();
+      const before = await this.#read();
+      try {
+        await this.#write({ ...before, data: JSON.stringify(change(this.#dataOf(before))) });
+        return;
+      } catch (error) {
+        if (!(error instanceof TypeError) || tries >= mostTries) throw error;
+      }
+    }
   }
 
   /** What is remembered, as it is stored now: another tab may carry it. */
@@ -272,6 +289,10 @@ export class Transfer<Data, Step> implements Carrier {
 
   async #read(): Promise<StoredTransfer> {
     const id = transferId(this.#errand.name);
+    if (this.#isStale) {
+      this.#isStale = false;
+      this.#stored = undefined;
+    }
     this.#stored ??= (await this.#parts.queue.readDoc(id, transferDoc)) ?? {
       _id: id,
       v: storedVersion,
