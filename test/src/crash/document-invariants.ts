@@ -15,15 +15,56 @@ function intentsOf(doc: StoredDocument, { queue, documents }: CrashWorld): Mutat
     .allMutations()
     .filter(
       ({ id: subject, row }) =>
-        subject === id && row?.s === 'intent' && (row.b === undefined ? base === undefined : path.includes(row.b)),
+        subject === id &&
+        ((row?.s === 'intent' && (row.b === undefined ? base === undefined : path.includes(row.b))) ||
+          (row?.g !== undefined && row.g === base)),
     );
 }
+
+/** A losing version is removed: no operation of ours writes there. */
+function isRemoval(doc: StoredDocument, { documents }: CrashWorld): boolean {
+  return doc['_deleted'] === true && documents.tree(String(doc['_id']))?.winner?.rev !== doc['_rev'];
+}
+
+const winnerFirst: Invariant = {
+  name: 'winner-first',
+  design: 2,
+  written: (doc, world) => {
+    const id = String(doc['_id']);
+    const tree = world.documents.tree(id);
+    if (tree === undefined || !isRemoval(doc, world)) return [];
+    const won = tree.path(tree.winner?.rev ?? '');
+    const branch = tree.path(String(doc['_rev'])).filter((rev) => !won.includes(rev));
+    return world.queue.allMutations().flatMap((mutation) => {
+      const { id: subject, row, action } = mutation;
+      if (subject !== id || row?.s !== 'applied' || action === 'delete') return [];
+      const isHere = branch.includes(row.r ?? '');
+      const isSafe = (row.h ?? []).some((rev) => won.includes(rev));
+      return when(isHere && !isSafe, `${id} loses the version of ${nameOf(mutation)}, which is nowhere else`);
+    });
+  },
+  settled: (world) =>
+    world.queue.allMutations().flatMap((mutation) => {
+      const { id, row, header } = mutation;
+      const tree = typeof id === 'string' && header.target === 'local' ? world.local.tree(id) : undefined;
+      if (tree?.winner === undefined || tree.winner.deleted || row?.s !== 'applied' || row.r === undefined) return [];
+      if (world.queue.failures().some((one) => one.refused === row.r)) return [];
+      const won = tree.path(tree.winner.rev);
+      return when(
+        ![row.r, ...(row.h ?? [])].some((rev) => won.includes(rev)),
+        `${nameOf(mutation)} counts as applied, and is buried`,
+      );
+    }),
+};
 
 const intentBeforeWrite: Invariant = {
   name: 'intent-before-write',
   design: 1,
   written: (doc, world) =>
-    when(intentsOf(doc, world).length === 0, `${String(doc['_id'])} is written, and no intent is stored`),
+    when(
+      intentsOf(doc, world).length === 0 && !isRemoval(doc, world),
+      `${String(doc['_id'])} is written, and no intent is stored`,
+    ),
 };
 
 /** What an operation wrote, or found, is there as it wanted it. */
@@ -74,7 +115,7 @@ function unknownResults({ queue, results }: CrashWorld): string[] {
     const own = stored.filter((doc) => doc['bulkOperation'] === header.id);
     const [result, ...more] = own.filter((doc) => doc['type'] === 'afield-result');
     const failures = queue.failures().filter((one) => one.bulkOperationId === header.id);
-    const refused = failures.filter(({ refused: rev }) => rev !== null).length;
+    const refused = failures.filter(({ refused: rev, buried }) => rev !== null || buried !== undefined).length;
     const rows = own.flatMap((doc) => (doc['operations'] ?? []) as unknown[]);
     return [
       ...when(result === undefined || more.length > 0, `${header.key} has ${String(own.length)} results`),
@@ -148,4 +189,5 @@ export const documentInvariants = [
   orderBySequence,
   noSingleLeader,
   silenceIsNotSuccess,
+  winnerFirst,
 ];

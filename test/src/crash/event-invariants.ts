@@ -1,6 +1,6 @@
 import { z } from 'zod/mini';
 import { when, type Invariant } from './invariant.js';
-import type { Mutation } from './stored.js';
+import { isOverruled, type Mutation } from './stored.js';
 import type { CrashWorld } from './world.js';
 
 const eventDoc = z.looseObject({
@@ -46,7 +46,8 @@ const durableBeforePublished: Invariant = {
   published: (doc, world) => {
     const event = eventDoc.parse(doc);
     const mutation = world.queue.allMutations().find((one) => isOf(event, one));
-    if (mutation === undefined || !isSuccess(mutation))
+    // What it says was so when it was read: that the operation lost may be found at the same moment.
+    if (mutation === undefined || !(isSuccess(mutation) || isOverruled(mutation.row)))
       return [`${event._id} is published before its outcome is stored`];
     const isThere = world.target === 'server' || event.rev === null || hasRevision(event.documentId, event.rev, world);
     return when(!isThere, `${event._id} is published before the server has its revision`);
@@ -64,7 +65,8 @@ const oneEventPerMutation: Invariant = {
     if (world.options.publishers?.length === 0) return [];
     const stored = storedEvents(world);
     const mutations = announced(world);
-    const unknown = stored.filter((event) => !mutations.some((mutation) => isOf(event, mutation)));
+    const overruled = world.queue.allMutations().filter(({ row }) => isOverruled(row));
+    const unknown = stored.filter((event) => ![...mutations, ...overruled].some((mutation) => isOf(event, mutation)));
     return [
       ...unknown.map(({ _id }) => `${_id} is an event of nothing that happened`),
       ...mutations.flatMap((mutation) => wrongOf(mutation, stored)),

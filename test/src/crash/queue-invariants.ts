@@ -1,5 +1,5 @@
 import { when, type Invariant, type QueueWrite } from './invariant.js';
-import { headerOf, isOutcome, recordOf, sequenceOf, type StoredHeader } from './stored.js';
+import { headerOf, isOutcome, recordOf, sequenceOf, type StoredHeader, isOverruled } from './stored.js';
 import type { CrashWorld } from './world.js';
 
 const endStates = new Set(['done', 'done-with-failures', 'failed', 'cancelled']);
@@ -68,7 +68,8 @@ function lostOf(header: StoredHeader, queue: CrashWorld['queue']): string[] {
   if (!endStates.has(header.state)) return [`${nameOf(header)} is ${header.state}`];
   const mutations = queue.mutations(header);
   const count = (state: string): number => mutations.filter(({ row }) => row?.s === state).length;
-  const counted = [count('applied'), count('already-applied'), count('failed')];
+  const overruled = mutations.filter(({ row }) => isOverruled(row)).length;
+  const counted = [count('applied') + overruled, count('already-applied'), count('failed') - overruled];
   const said = [header.applied, header.alreadyApplied, header.failed];
   const failures = queue.failures().filter((one) => one.bulkOperationId === header.id && one.refused === null);
   const lost = mutations.filter(
@@ -105,7 +106,7 @@ const outcomesStay: Invariant = {
     const next = recordOf(doc).rows;
     return recordOf(before).rows.flatMap((row, place) =>
       when(
-        isOutcome(row) && next[place]?.s !== row.s,
+        isOutcome(row) && next[place]?.s !== row.s && !(row.s === 'applied' && isOverruled(next[place])),
         `${String(doc['_id'])}[${String(place)}] was ${row.s} and is ${next[place]?.s ?? 'gone'}`,
       ),
     );

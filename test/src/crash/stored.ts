@@ -32,6 +32,8 @@ const rows = z.array(
     s: z.enum(['open', 'intent', 'applied', 'already-applied', 'failed']),
     b: z.optional(z.string()),
     r: z.optional(z.string()),
+    h: z.optional(z.array(z.string())),
+    g: z.optional(z.string()),
   }),
 );
 export type StoredRow = z.infer<typeof rows>[number];
@@ -53,6 +55,8 @@ const failureDoc = z.looseObject({
   operation: z.nullable(z.string()),
   /** The revision that the server refused. */
   refused: z.nullable(z.string()),
+  /** The revision that lost, of an operation that failed when it was run again. */
+  buried: z.optional(z.string()),
   resolution: z.optional(z.looseObject({ how: z.string() })),
 });
 export type StoredFailure = z.infer<typeof failureDoc>;
@@ -100,6 +104,11 @@ export function recordOf(doc: StoredDocument): StoredRecord {
 /** Whether this row says that its operation is at its end. */
 export function isOutcome(row: StoredRow | undefined): boolean {
   return row !== undefined && row.s !== 'open' && row.s !== 'intent';
+}
+
+/** Whether its operation had written, lost to another version, and failed when it was run on that. */
+export function isOverruled(row: StoredRow | undefined): boolean {
+  return row?.s === 'failed' && row.r !== undefined;
 }
 
 /** The queue's store as it is at this moment. */

@@ -136,6 +136,28 @@ export class CrashWorld {
     });
   }
 
+  /**
+   * Another editor has changed the first revision of a document, so many times in a row: a branch of its own, at the server
+   * and on the device. Done twice, it is done once.
+   */
+  diverge(id: string, changes: readonly StoredDocument[]): void {
+    const [first = ''] = [...(this.records.tree(id)?.path(this.records.tree(id)?.winner?.rev ?? '') ?? [])].slice(-1);
+    const ids = [first.slice(first.indexOf('-') + 1)];
+    let doc = this.records.read(id, first) ?? {};
+    this.#byOthers(() => {
+      changes.forEach((change, place) => {
+        doc = { ...doc, ...change };
+        const start = place + 2;
+        ids.unshift(`${JSON.stringify(changes).length.toString(16).padStart(4, '0')}${String(place)}`.padEnd(32, 'f'));
+        const rev = `${String(start)}-${ids[0] ?? ''}`;
+        this.foreign.add(rev);
+        for (const database of [this.records, this.local]) {
+          database.write([{ ...doc, _id: id, _rev: rev, _revisions: { start, ids: [...ids] } }], false);
+        }
+      });
+    });
+  }
+
   #byOthers(change: () => void): void {
     this.#isForeign = true;
     change();
@@ -186,8 +208,8 @@ export class CrashWorld {
 
   /** Nothing is left to be done, here or at the server. */
   isSettled(status: ClientStatus): boolean {
-    const { leader, pending, unreported, push, pull, results } = status;
-    const isAtRest = [push, pull, results].every(({ state }) => state === 'idle' || state === 'off');
+    const { leader, pending, unreported, push, pull, results, healing } = status;
+    const isAtRest = [push, pull, results, healing].every(({ state }) => state === 'idle' || state === 'off');
     return (
       leader &&
       pending === 0 &&

@@ -1,5 +1,6 @@
 import type { Scenario } from '../scenario.js';
 import { conflictingDuplicate, duplicate } from './duplicates.js';
+import { heal } from './heal.js';
 import { move } from './move.js';
 import { publish } from './publish.js';
 import { cancel, conflict, lateLeader, redrive, silence, takeOver } from './trouble.js';
@@ -16,6 +17,7 @@ export const scenarios: readonly Scenario[] = [
   conflictingDuplicate,
   publish,
   move,
+  heal,
   cancel,
   redrive,
   takeOver,
