@@ -45,6 +45,13 @@ export function healErrand({
   closed: AbortSignal;
 }): Errand<HealData, HealStep> {
   let rest: Found | undefined;
+  const fresh = async (since: number | string): Promise<HealStep | undefined> => {
+    if (rest?.from !== since) rest = await untilAborted(nextConflicts(local, since), closed);
+    if (rest === undefined) return undefined;
+    const ids = rest.ids.slice(0, documentsAtOnce);
+    const isLast = ids.length === rest.ids.length;
+    return { ids, since: isLast ? rest.to : since, isRetry: false };
+  };
   return {
     name: 'heal',
     initial: { since: 0, again: [] },
@@ -53,14 +60,11 @@ export function healErrand({
       return parsed.success ? parsed.data : undefined;
     },
     next: async ({ since, again }) => {
-      if (rest?.from !== since) rest = await untilAborted(nextConflicts(local, since), closed);
-      if (rest !== undefined) {
-        const ids = rest.ids.slice(0, documentsAtOnce);
-        const isLast = ids.length === rest.ids.length;
-        return { ids, since: isLast ? rest.to : since, isRetry: false };
-      }
-      return again.length === 0 ? undefined : { ids: again.slice(0, documentsAtOnce), since, isRetry: true };
+      const step = await fresh(since);
+      if (step !== undefined || again.length === 0) return step;
+      return { ids: again.slice(0, documentsAtOnce), since, isRetry: true };
     },
+    fresh: ({ since }) => fresh(since),
     carry: async ({ ids, since, isRetry }, data) => {
       const { healed, later, error } = await untilAborted(healing.heal(ids), closed);
       if (!isRetry && rest !== undefined) {
@@ -73,7 +77,7 @@ export function healErrand({
         data: { since, again },
         transferred: healed,
         behind: again.length > 0,
-        ...(isRetry && later.length > 0 ? { error } : {}),
+        ...(isRetry && later.length > 0 ? { error, isPartial: true } : {}),
       };
     },
   };

@@ -348,6 +348,8 @@ export const transferDoc = z.object({
   transferred: z.number(),
   wait: z.nullable(wait),
   lastError: z.nullable(errorSummary),
+  /** What waits are single ones that stayed behind: what is new does not wait with them. */
+  partial: z.optional(z.boolean()),
   data: z.string(),
 });
 export type StoredTransfer = z.infer<typeof transferDoc>;

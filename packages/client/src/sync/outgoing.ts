@@ -55,6 +55,7 @@ export class Outgoing<Data extends Passed, Step> {
           if (step === undefined) parts.pushRests();
           return step;
         },
+        ...(errand.fresh === undefined ? {} : { fresh: (data: Data) => this.#fresh(data, parts) }),
         carry: async (step, data, watch) => {
           if (errand.isAside?.(step) === true) {
             const looked = await errand.carry(step, data, watch);
@@ -76,6 +77,16 @@ export class Outgoing<Data extends Passed, Step> {
       },
       parts,
     );
+  }
+
+  /** What is new beside what waits; when there is nothing more of it, all has been brought that could be. */
+  async #fresh(data: Data, { pushRests }: OutgoingParts): Promise<Step | undefined> {
+    const step = await this.#errand.fresh?.(data);
+    if (step === undefined && !this.#hasBroughtTheRest) {
+      this.#hasBroughtTheRest = true;
+      pushRests();
+    }
+    return step;
   }
 
   async resume(): Promise<void> {

@@ -75,6 +75,10 @@ export function pushErrand(places: Places & { checkpoint: Pick<Checkpoint, 'look
       if (isWanted && hasBegun) return 'look';
       return data.behind.length > 0 ? { changes: data.behind.slice(0, pageSize), last, isRetry: true } : undefined;
     },
+    fresh: async ({ since }) => {
+      const { changes, last } = await nextChanges(local, since);
+      return changes.length > 0 ? { changes, last, isRetry: false } : undefined;
+    },
     isOver: async ({ since, behind }) => behind.length === 0 && (await nextChanges(local, since)).changes.length === 0,
     carry: async (step, data, watch) => {
       if (step === 'look') return look(data, watch);
@@ -104,7 +108,7 @@ export async function bring(places: Places, step: DocumentsStep, data: PushData)
     },
     transferred: outcome.delivered,
     behind: behind.length > 0,
-    ...(isStuck ? { error: outcome.error } : {}),
+    ...(isStuck ? { error: outcome.error, isPartial: true } : {}),
   };
 }
 

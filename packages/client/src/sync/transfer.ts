@@ -21,6 +21,8 @@ export interface Errand<Data, Step> {
   parse(json: unknown): Data | undefined;
   /** What is to be done next, found without the server; undefined when there is nothing. */
   next(data: Data): Promise<Step | undefined>;
+  /** What is new, while single ones that stayed behind wait for their time; undefined when there is nothing. */
+  fresh?(data: Data): Promise<Step | undefined>;
   /**
    * Does it. `error` says why it must be tried again; `data` is kept in any case. `behind`: something of it has to be
    * tried again, after the steps that are left; that is its first retry then. What it asks the server it asks within
@@ -41,6 +43,8 @@ export interface Carried<Data> {
   readonly transferred: number;
   readonly error?: unknown;
   readonly behind?: boolean;
+  /** The error is about what had stayed behind, and nothing else: what is new does not wait with it. */
+  readonly isPartial?: boolean;
 }
 
 /** A transfer as it is seen from outside, whatever it carries. */
@@ -70,6 +74,8 @@ export interface TransferParts {
  *   idle ──poke──▶ next? ──step──▶ running ──done──▶ next?
  *    ▲               │none            └──error──▶ waiting-retry ──due──▶ next?
  *    └───────────────┘       gate closed ▶ waiting-auth, waiting-network ──poke──▶ next?
+ *
+ * While only single ones that stayed behind wait, `fresh?` takes the place of `next?` (R10).
  */
 export class Transfer<Data, Step> implements Carrier {
   readonly #errand: Errand<Data, Step>;
@@ -102,14 +108,16 @@ export class Transfer<Data, Step> implements Carrier {
     this.poke();
   }
 
-  /** There may be something to do. While it waits for a time, it goes on waiting. */
+  /** There may be something to do. While it waits for a time, it goes on waiting, but for what is new beside what waits. */
   poke(): void {
-    if (this.#parts.closed.aborted || this.#parts.scheduler.isWaiting(this.#errand.name)) return;
+    if (this.#parts.closed.aborted) return;
+    const isWaiting = this.#parts.scheduler.isWaiting(this.#errand.name);
+    if (isWaiting && !this.#waitsForSingles()) return;
     if (this.#running !== undefined) {
       this.#again = true;
       return;
     }
-    this.#running = this.#loop().finally(() => {
+    this.#running = this.#loop(() => (isWaiting ? this.#freshStep() : this.#step())).finally(() => {
       this.#running = undefined;
       if (!this.#again) return;
       this.#again = false;
@@ -173,11 +181,16 @@ export class Transfer<Data, Step> implements Carrier {
     };
   }
 
-  async #loop(): Promise<void> {
+  /** Whether single ones wait that do not hold up what is new. */
+  #waitsForSingles(): boolean {
+    return this.#errand.fresh !== undefined && this.#stored?.wait !== null && this.#stored?.partial === true;
+  }
+
+  async #loop(step: () => Promise<boolean>): Promise<void> {
     // Lets the caller keep this promise before anything runs.
     await Promise.resolve();
     try {
-      while (await this.#step());
+      while (await step());
       this.#memoryFailures = 0;
     } catch (error) {
       this.#bookkeepingFailed(error);
@@ -218,6 +231,29 @@ export class Transfer<Data, Step> implements Carrier {
     return this.#finish(before, counted, outcome);
   }
 
+  /** One step with what is new, beside those that wait; true when the next may follow at once. */
+  async #freshStep(): Promise<boolean> {
+    if (this.#parts.closed.aborted) return false;
+    this.#again = false;
+    const before = await this.#read();
+    const data = this.#dataOf(before);
+    const step = await this.#errand.fresh?.(data);
+    if (step === undefined || this.#parts.gate.state() !== 'open') return false;
+    const outcome = await this.#carry(step, data);
+    if (outcome.error !== undefined) {
+      const counted = { ...before, attempt: before.attempt + 1, attempts: before.attempts + 1 };
+      return this.#parts.closed.aborted ? false : this.#finish(before, counted, outcome);
+    }
+    const { attempts, transferred } = before;
+    await this.#write({
+      ...before,
+      attempts: attempts + 1,
+      transferred: transferred + outcome.transferred,
+      data: this.#textOf(outcome.data),
+    });
+    return true;
+  }
+
   async #carry(step: Step, data: Data): Promise<Carried<Data>> {
     const watch = new Watch(this.#parts);
     this.#watch = watch;
@@ -254,6 +290,7 @@ export class Transfer<Data, Step> implements Carrier {
       failedAttempts: next.failedAttempts + 1,
       lastError: verdict.summary,
       wait: storedWait(wait),
+      partial: outcome.isPartial === true,
     });
     this.#state = stateFor(verdict.summary);
     this.#wait(wait);
