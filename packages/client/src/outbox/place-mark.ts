@@ -1,5 +1,6 @@
 import { z } from 'zod/mini';
 import type { PublishContext, Publisher } from '../model/event.js';
+import { classifyError } from '../retry/classify.js';
 import { nothingTaken, type Progress } from './progress.js';
 
 /** What is kept at the place: a name of its own, and what the place has at least. */
@@ -7,7 +8,8 @@ const leftMark = z.object({ id: z.string(), upTo: z.int() });
 
 /**
  * Looks whether a publisher's place is the one that it was. Another mark there than the last one of ours: the place was made
- * anew, or restored, and has what that mark says, or nothing. A lost answer to a mark costs a few repeats.
+ * anew, or restored, and has what that mark says, or nothing. A mark is remembered here before it is left there: an end in between costs a few
+ * repeats.
  */
 export class PlaceMark {
   readonly #publisher: Publisher;
@@ -15,9 +17,10 @@ export class PlaceMark {
   readonly #newId: () => string;
   readonly #context: (attempt: number) => PublishContext;
   #isWanted: boolean;
-  #hasFailed = false;
-  /** Something was taken since the last mark, as far as is known. */
-  #isBehind = true;
+  /** Something was taken since the last mark, as far as this run knows. */
+  #isBehind = false;
+  /** A mark that is remembered here already, and is to be left there. */
+  #toLeave: string | undefined;
 
   constructor(parts: {
     publisher: Publisher;
@@ -32,9 +35,9 @@ export class PlaceMark {
     this.#isWanted = parts.publisher.marks !== undefined;
   }
 
-  /** Before anything is published; after a look that has failed, when nothing else is left to do. */
-  isDue(nothingElse: boolean): boolean {
-    return this.#isWanted && (nothingElse || !this.#hasFailed);
+  /** Whether a look comes next, before anything is published. */
+  get isDue(): boolean {
+    return this.#isWanted;
   }
 
   want(): void {
@@ -46,32 +49,43 @@ export class PlaceMark {
     this.#isBehind = true;
   }
 
-  /** What the place has by its mark; the same object when nothing has changed. */
+  /**
+   * What the place has by its mark; the same object when nothing has changed. A look that fails holds up nothing: what is
+   * wrong there, publishing tells, and the next look is not far.
+   */
   async look(progress: Progress): Promise<Progress> {
     const { marks } = this.#publisher;
     this.#isWanted = false;
     if (marks === undefined) return progress;
-    this.#hasFailed = true;
     try {
-      const looked = await this.#look(progress, marks);
-      this.#hasFailed = false;
-      return looked;
+      return await this.#look(progress, marks);
     } catch (error) {
-      this.#isWanted = true;
-      throw error;
+      if (classifyError(error).kind === 'bug') throw error;
+      return progress;
     }
   }
 
   async #look(progress: Progress, marks: NonNullable<Publisher['marks']>): Promise<Progress> {
     const context = this.#context(1);
+    const toLeave = this.#toLeave;
+    this.#toLeave = undefined;
+    if (toLeave !== undefined) {
+      if (await marks.leave(this.#storeId, toLeave, context)) return progress;
+      return { upTo: progress.upTo, open: progress.open };
+    }
     const there = await marks.read(this.#storeId, context);
     const isKnown = progress.mark === undefined || there === progress.mark;
-    if (isKnown && progress.mark !== undefined && !this.#isBehind) return progress;
+    if (isKnown && progress.mark !== undefined && !this.#isBehindOf(progress)) return progress;
     const has = isKnown ? progress : { ...nothingTaken, upTo: Math.min(progress.upTo, upToOf(there)) };
     const text = JSON.stringify({ id: this.#newId(), upTo: has.upTo });
     this.#isBehind = false;
-    const isLeft = await marks.leave(this.#storeId, text, context);
-    return { upTo: has.upTo, open: has.open, ...(isLeft ? { mark: text } : {}) };
+    this.#toLeave = text;
+    this.#isWanted = true;
+    return { upTo: has.upTo, open: has.open, mark: text };
+  }
+
+  #isBehindOf({ upTo, open, mark }: Progress): boolean {
+    return this.#isBehind || open.length > 0 || upToOf(mark) !== upTo;
   }
 }
 

@@ -141,10 +141,7 @@ export class Publication implements Carrier {
         return parsed.success ? parsed.data : undefined;
       },
       isAside: (step) => step === 'look',
-      next: async (progress) => {
-        if (this.#mark.isDue(false)) return 'look';
-        return (await this.#next(progress)) ?? (this.#mark.isDue(true) ? 'look' : undefined);
-      },
+      next: (progress) => (this.#mark.isDue ? Promise.resolve('look' as const) : this.#next(progress)),
       carry: async (page, progress) => {
         if (page === 'look') return this.#look(progress);
         this.#page = undefined;

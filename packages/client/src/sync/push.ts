@@ -1,7 +1,7 @@
 import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { RevisionRead, WriteRow } from '../model/pouch.js';
-import { classifyRow } from '../retry/classify.js';
+import { classifyError, classifyRow } from '../retry/classify.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { parsePushData, type Checkpoint, type PushData } from './checkpoint.js';
 import { isForgottenStub } from './forgotten.js';
@@ -38,23 +38,19 @@ export interface PushErrand extends Errand<PushData, PushStep> {
  * that fails moves nothing. What counts as delivered is what the server says that it has, asked after the write.
  *
  * It looks at the server first, and whenever that is wanted: after a failure it may be another one. A look that fails
- * comes after the documents the next time, so that it never holds them up.
+ * holds up nothing: what is wrong there, the documents tell, and the next pull wants another look.
  */
 export function pushErrand(places: Places & { checkpoint: Pick<Checkpoint, 'look'> }): PushErrand {
   const { local, checkpoint } = places;
   let isWanted = true;
-  let hasFailed = false;
   let left: number | undefined;
   const look = async (data: PushData, watch: Watch): Promise<Carried<PushData>> => {
     isWanted = false;
-    hasFailed = true;
     try {
-      const looked = await checkpoint.look(data, watch);
-      hasFailed = false;
-      return { data: looked, transferred: 0 };
+      return { data: await checkpoint.look(data, watch), transferred: 0 };
     } catch (error) {
-      isWanted = true;
-      throw error;
+      if (classifyError(error).kind === 'bug') throw error;
+      return { data, transferred: 0 };
     }
   };
   return {
@@ -70,9 +66,8 @@ export function pushErrand(places: Places & { checkpoint: Pick<Checkpoint, 'look
       const { changes, last } = await nextChanges(local, data.since);
       const hasBegun = data.since !== 0 || changes.length > 0;
       left = (changes.length === 0 ? 0 : await changesLeft(local, data.since)) + data.behind.length;
-      if (isWanted && hasBegun && !hasFailed) return 'look';
-      if (changes.length > 0) return { changes, last, isRetry: false };
       if (isWanted && hasBegun) return 'look';
+      if (changes.length > 0) return { changes, last, isRetry: false };
       return data.behind.length > 0 ? { changes: data.behind.slice(0, pageSize), last, isRetry: true } : undefined;
     },
     fresh: async ({ since }) => {
