@@ -1,4 +1,12 @@
-import { couchdbPublisher, createClient, type Client, type ClientOptions, type ClientStatus } from '@afield/client';
+import {
+  couchdbPublisher,
+  createClient,
+  type Client,
+  type ClientOptions,
+  type ClientStatus,
+  type DeniedDocument,
+  type SeenBySync,
+} from '@afield/client';
 import { FakeDevice, MemoryPouch, MemoryServer, Refusal } from '@afield/testing';
 import { filter, firstValueFrom } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -117,6 +125,119 @@ describe('an app that replicates itself', () => {
     await status(({ failed, push }) => failed === 0 && push.state === 'idle');
     const { _rev: rev } = (await client.documents.get('b')) as { _rev: string };
     expect(records.tree('b')?.winner?.rev).toBe(rev);
+  });
+
+  describe('what the app tells of its own replication', () => {
+    const noB = ({ colour }: { colour?: unknown }): Refusal | undefined =>
+      colour === 'b' ? new Refusal(403, 'forbidden', 'no b here') : undefined;
+    /** The app's own push, connected as the README says. */
+    const reportingPush = async (): Promise<void> => {
+      const remote = new MemoryPouch(server.urlOf('records'), {
+        adapter: 'http',
+        skip_setup: true,
+        fetch: server.fetch,
+      });
+      const reports: Promise<void>[] = [];
+      const push = MemoryPouch.replicate(device.database('records'), remote, { retry: false });
+      push.on('denied', (doc: DeniedDocument) => reports.push(client.sync.report({ denied: [doc] })));
+      const { last_seq: last } = (await device.until(Promise.resolve(push))) as { last_seq: number };
+      reports.push(client.sync.report({ pushedUpTo: last }));
+      await device.until(Promise.all(reports));
+    };
+    const failed = (count: number): Promise<ClientStatus> =>
+      status((now) => now.failed === count && now.push.state === 'idle' && now.push.attempts > 0);
+
+    it('S2 a document that was denied becomes a failed operation, and all else is confirmed at once', async () => {
+      server.create('records').validate = noB;
+      client = open();
+      await create('a', 'b');
+      await reportingPush();
+      await failed(1);
+      expect(await client.listFailures()).toMatchObject([
+        { id: 'b', index: 1, code: 'forbidden', reason: 'no b here', operation: { content: { doc: { colour: 'b' } } } },
+      ]);
+      expect(await firstValueFrom(client.bulkOperations$)).toMatchObject([{ state: 'done-with-failures', failed: 1 }]);
+      await status(({ unpublished }) => unpublished === 1);
+      expect(events()).toHaveLength(1);
+      // Afterwards it is like any other refusal.
+      server.create('records').validate = undefined;
+      client.signedIn();
+      await failed(0);
+      await status(({ unpublished }) => unpublished === 0);
+    });
+
+    it('S2 what was told before, is not so, or not so any more, changes nothing', async () => {
+      const records = server.create('records');
+      records.validate = noB;
+      client = open();
+      await create('a', 'b');
+      await reportingPush();
+      await failed(1);
+      const before = await client.listFailures();
+      const { _rev: rev } = (await client.documents.get('b')) as { _rev: string };
+      await client.sync.report({ denied: [{ id: 'b', rev }, { id: 'b' }, { id: 'b', rev: '1-never' }] });
+      await client.sync.report({
+        denied: [{ id: 'a' }, { id: 'nowhere' }],
+        conflict: [{ id: 'a' }, { id: 'nowhere' }],
+      });
+      await client.sync.report({ denied: [{ id: 'a', error: 'timeout' }], pushedUpTo: 1 });
+      await client.sync.report({});
+      await device.clock.advance(600_000);
+      await failed(1);
+      const after = await client.listFailures();
+      expect(after.map(({ failureId, key }) => [failureId, key])).toEqual(
+        before.map(({ failureId, key }) => [failureId, key]),
+      );
+    });
+
+    it('S2 a report is durable: it is judged when the server answers, also by the next run', async () => {
+      server.create('records').validate = noB;
+      client = open();
+      await create('b');
+      device.connectivity.set(false);
+      await client.sync.report({ denied: [{ id: 'b', error: 'forbidden', reason: 'no b here' }] });
+      await device.until(client.close());
+      device.connectivity.set(true);
+      client = open();
+      await failed(1);
+      expect(await client.listFailures()).toMatchObject([{ id: 'b', reason: 'no b here' }]);
+    });
+
+    it('S2 S9 what is no report is refused, and says what is wrong', async () => {
+      client = open();
+      const wrong = (seen: unknown): Promise<unknown> =>
+        client.sync.report(seen as SeenBySync).catch((error: unknown) => error);
+      expect(await wrong({ denied: [{ id: 'a' }, { rev: '1-a' }] })).toMatchObject({
+        code: 'invalid_request',
+        issues: [{ index: 1, field: 'denied.1.id' }],
+      });
+      expect(await wrong({ deniedDocs: [] })).toMatchObject({ issues: [{ field: 'seen' }] });
+      expect(await wrong({ pushedUpTo: -1 })).toMatchObject({ issues: [{ field: 'pushedUpTo' }] });
+      expect(await wrong(undefined)).toMatchObject({ issues: [{ field: 'seen' }] });
+      await device.until(client.close());
+      client = open({ replication: 'managed' });
+      expect(await wrong({ denied: [{ id: 'a' }] })).toMatchObject({ code: 'not_external' });
+    });
+
+    it('S2 a refused document goes back to the server’s version, which the app’s push leaves alive there', async () => {
+      const records = server.create('records');
+      client = open();
+      await create('a');
+      await pushOfTheApp();
+      await status(({ push }) => push.state === 'idle' && push.attempts > 0);
+      records.validate = noB;
+      const operations = [{ id: 'a', patch: { colour: 'b' } }];
+      await client.enqueue({ target: 'local', actions: [{ action: 'update', operations }] });
+      await status(({ pending }) => pending === 0);
+      await reportingPush();
+      await failed(1);
+      expect(await device.until(client.revert({}))).toBe(1);
+      expect(await client.documents.get('a')).toMatchObject({ colour: 'a' });
+      await reportingPush();
+      await failed(0);
+      expect(records.tree('a')?.winner?.deleted).toBe(false);
+      expect(await client.listFailures()).toEqual([]);
+    });
   });
 
   it('S2 with `off` asks nothing at all', async () => {

@@ -36,6 +36,25 @@ describe('the examples of the README', () => {
     expect(await examples.compile()).toBe('');
   }, 60_000);
 
+  it('what PouchDB’s own replication is denied is reported', async () => {
+    const { connectSync } = (await moduleWith('function connectSync')) as {
+      connectSync(client: Pick<Client, 'sync'>, sync: unknown): void;
+    };
+    const reported: unknown[] = [];
+    const report = (seen: unknown): Promise<void> => Promise.resolve(void reported.push(seen));
+    const [here, there] = [new MemoryPouch('readme-sync-here'), new MemoryPouch('readme-sync-there')];
+    await here.bulkDocs([{ _id: 'p1' }]);
+    const denied = { id: 'p1', error: 'forbidden', name: 'forbidden', reason: 'not yours' };
+    there.bulkDocs = () => Promise.resolve([denied]);
+    const sync = (MemoryPouch as unknown as { sync(a: PouchLike, b: PouchLike): PromiseLike<unknown> }).sync(
+      here,
+      there,
+    );
+    connectSync({ sync: { report } }, sync);
+    await sync;
+    expect(reported).toMatchObject([{ denied: [{ id: 'p1', reason: 'not yours' }] }]);
+  });
+
   it('what is done with failures does what it says', async () => {
     const { decide } = (await moduleWith('function decide')) as { decide(client: Client): Promise<string[]> };
     const client = createClient({

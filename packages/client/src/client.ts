@@ -11,6 +11,7 @@ import type {
   PlanRequest,
   RetryOptions,
   RetryReceipt,
+  SeenBySync,
 } from './model/client.js';
 import { AfieldError, ClientClosedError, OtherStoreError } from './model/errors.js';
 import { addressOf } from './model/store-name.js';
@@ -32,6 +33,8 @@ import { Intake } from './queue/intake.js';
 import { operationCopyOf } from './queue/copy.js';
 import { checkFilter, checkListFilter, checkQuarantineFilter, checkRetryOptions } from './queue/failure-filter.js';
 import type { Header } from './queue/stored.js';
+import { checkSeen } from './sync/seen.js';
+import { notExternal } from './replication.js';
 import { SharedStore } from './shared-store.js';
 import { Shown } from './shown.js';
 import type { StatusParts } from './status.js';
@@ -261,6 +264,20 @@ class AfieldClient implements Client {
       indexes.poke();
       return receipt;
     });
+  }
+
+  readonly sync: Client['sync'] = { report: (seen) => this.#report(seen) };
+
+  async #report(given: SeenBySync): Promise<void> {
+    const seen = checkSeen(given);
+    await this.#answer(async () => {
+      await this.#store.open();
+      const { replication, conflictWatch } = this.#parts;
+      if (replication === undefined) throw notExternal();
+      await replication.report(seen);
+      await conflictWatch.look(seen.conflicting);
+    });
+    this.#decided();
   }
 
   async listEvents(options: Parameters<Client['listEvents']>[0] = {}): Promise<readonly DocumentEvent[]> {

@@ -4,10 +4,12 @@ import { AfieldError } from './model/errors.js';
 import type { ClientStatus } from './model/states.js';
 import type { Failures } from './queue/failures.js';
 import type { Replicating } from './replicating.js';
+import type { Scheduler } from './retry/scheduler.js';
 import { noTransfer } from './status.js';
 import type { LocalDatabase } from './store/local-database.js';
-import { confirmErrand, withAgain, type ConfirmData, type ConfirmStep } from './sync/confirm.js';
+import { confirmErrand, withAgain, withDenied, type ConfirmData, type ConfirmStep } from './sync/confirm.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
+import type { Seen } from './sync/seen.js';
 import type { Refusals } from './sync/refusals.js';
 
 /** Stubs of forgotten documents would be taken for deletions by any push but ours. */
@@ -19,9 +21,11 @@ export function notManaged(): AfieldError {
 export class ExternalReplication implements Replicating {
   readonly #confirm: Outgoing<ConfirmData, ConfirmStep>;
   readonly #local: LocalDatabase;
+  readonly #scheduler: Scheduler;
 
   constructor(parts: OutgoingParts & { server: ServerDatabase; refusals: Refusals; failures: Failures }) {
     this.#local = parts.local;
+    this.#scheduler = parts.scheduler;
     this.#confirm = new Outgoing(confirmErrand(parts), parts);
   }
 
@@ -58,6 +62,13 @@ export class ExternalReplication implements Replicating {
   async sendAgain(ids: readonly string[]): Promise<void> {
     const again = await presentRevisions(this.#local, ids);
     if (again.length > 0) await this.#confirm.amend((data) => withAgain(data, again));
+  }
+
+  async report({ denied, isPushed }: Pick<Seen, 'denied' | 'isPushed'>): Promise<void> {
+    if (denied.length > 0) await this.#confirm.amend((data) => withDenied(data, denied));
+    // What an app says is asked, not believed: at once, where it waited for a time.
+    if (isPushed || denied.length > 0) this.#scheduler.wakeOne('confirm');
+    this.#confirm.poke();
   }
 
   reread(): void {

@@ -51,6 +51,7 @@ export type {
   AuthOptions,
   Client,
   ClientOptions,
+  DeniedDocument,
   ForgetReceipt,
   KeptDocument,
   OutOfSightAnswer,
@@ -68,6 +69,7 @@ export type {
   ResultsOptions,
   RetryOptions,
   RetryReceipt,
+  SeenBySync,
 } from './model/client.js';
 export type {
   Action,

@@ -1,4 +1,5 @@
 import type { ForgetReceipt } from './model/client.js';
+import type { Seen } from './sync/seen.js';
 import type { ClientStatus } from './model/states.js';
 
 /**
@@ -22,6 +23,8 @@ export interface Replicating {
   forget(ids: readonly string[]): Promise<ForgetReceipt>;
   /** Sends documents once more that the server has refused, as they are. Durable when it resolves. */
   sendAgain(ids: readonly string[]): Promise<void>;
+  /** The app tells what its own replication was refused, and how far it is. Durable when it resolves. Rejects where nobody else replicates. */
+  report(seen: Pick<Seen, 'denied' | 'isPushed'>): Promise<void>;
   /** Another tab may have said what is to be sent once more. */
   reread(): void;
   /** Whether the server has, or has refused for good, every revision that is stored here now, by what is known. */

@@ -1,6 +1,7 @@
 import { Requests } from './http/requests.js';
 import { ServerDatabase } from './http/server-database.js';
 import type { ClientOptions, ForgetReceipt, PullOptions } from './model/client.js';
+import { AfieldError } from './model/errors.js';
 import type { PouchConstructor } from './model/pouch.js';
 import type { ClientStatus } from './model/states.js';
 import type { Replicating } from './replicating.js';
@@ -17,6 +18,14 @@ import { PullList } from './sync/pull-list.js';
 import { pushErrand, unsentIds, withBehind, type PushErrand, type PushStep } from './sync/push.js';
 import type { Refusals } from './sync/refusals.js';
 import { Transfer, type Carrier } from './sync/transfer.js';
+
+/** What the client has seen itself needs no report. */
+export function notExternal(): AfieldError {
+  return new AfieldError(
+    'not_external',
+    'sync.report() is for apps that replicate themselves: `replication: "external"`.',
+  );
+}
 
 /** Push and pull of the app's documents, wired together. */
 export class Replication implements Replicating {
@@ -120,6 +129,10 @@ export class Replication implements Replicating {
   async sendAgain(ids: readonly string[]): Promise<void> {
     const again = await presentRevisions(this.#local, ids);
     if (again.length > 0) await this.#push.amend((data) => withBehind(data, again));
+  }
+
+  report(): Promise<void> {
+    return Promise.reject(notExternal());
   }
 
   reread(): void {

@@ -264,6 +264,28 @@ export interface ForgetReceipt {
   readonly kept: readonly KeptDocument[];
 }
 
+/** A document that the server has refused the app's own replication: as PouchDB's event `denied` has it. */
+export interface DeniedDocument {
+  readonly id: string;
+  /** The revision that was refused. Default: whatever of the document the server does not have. */
+  readonly rev?: string;
+  /** CouchDB's word, or `name` as PouchDB has it. Default: `forbidden`. What passes by itself (`timeout` …) is passed over. */
+  readonly error?: unknown;
+  readonly name?: unknown;
+  /** The server's reason, or `message`. Kept on this device. */
+  readonly reason?: unknown;
+  readonly message?: unknown;
+}
+
+/** What the app's own replication has seen (`replication: 'external'`). */
+export interface SeenBySync {
+  readonly denied?: readonly DeniedDocument[];
+  /** Documents that have come with a conflict: they are looked at. */
+  readonly conflict?: readonly { readonly id: string }[];
+  /** It has pushed all local changes up to this sequence: the client asks the server at once. */
+  readonly pushedUpTo?: number | string;
+}
+
 /** The client of one user at one server. */
 export interface Client {
   /** The name of this store on the server: made when the store is made. */
@@ -351,6 +373,15 @@ export interface Client {
    * replicate itself: a push of the app would send them as deletions.
    */
   forgetDocuments(ids: readonly string[]): Promise<ForgetReceipt>;
+  /** For apps that replicate themselves. */
+  readonly sync: {
+    /**
+     * Tells what the app's replication has seen: a refused document becomes a failed operation, with all that follows from
+     * it. May be told twice, in any order, of what is not so any more; durable when it resolves. Rejects with
+     * `InvalidRequestError`, or with `AfieldError` (`not_external`) where the client replicates itself, or nobody does.
+     */
+    report(seen: SeenBySync): Promise<void>;
+  };
   /** Gives failed operations up. They leave `failures$`, and stay in `listFailures({ resolved: true })`. Answers how many. */
   discard(filter: FailureFilter): Promise<number>;
   /**

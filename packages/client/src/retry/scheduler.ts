@@ -59,6 +59,14 @@ export class Scheduler {
     this.#arm();
   }
 
+  /** The same for one key. */
+  wakeOne(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    entry.wait = shortened(this.#clock, entry.wait, this.#spreadMs());
+    this.#arm();
+  }
+
   close(): void {
     this.#closed = true;
     this.#entries.clear();

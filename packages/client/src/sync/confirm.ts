@@ -1,14 +1,19 @@
 import { z } from 'zod/mini';
 import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError } from '../model/errors.js';
+import { isGiveUp } from '../model/own-revisions.js';
 import type { Failures } from '../queue/failures.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { bring } from './push.js';
+import { judgeDenied } from './denied.js';
+import { deniedDocument, type Denied } from './seen.js';
 import type { Refusals } from './refusals.js';
 import type { Errand } from './transfer.js';
 
 /** Changes in one step. One question for all of them, cut into requests of a bounded size. */
 const pageSize = 500;
+/** Documents that the server has refused, judged in one step: their histories are in memory. */
+const judgedAtOnce = 100;
 
 const changes = z.array(z.object({ id: z.string(), revs: z.array(z.string()) }));
 const confirmData = z.object({
@@ -18,11 +23,13 @@ const confirmData = z.object({
   behind: changes,
   /** Documents that the server has refused, and that a person wants sent once more. */
   again: changes,
+  /** What the app's replication was refused, not judged yet. */
+  denied: z._default(z.array(deniedDocument), []),
 });
 export type ConfirmData = z.infer<typeof confirmData>;
 
 export interface ConfirmStep {
-  readonly kind: 'new' | 'behind' | 'again';
+  readonly kind: 'new' | 'behind' | 'again' | 'denied';
   readonly changes: readonly LocalChange[];
   readonly last: number | string;
 }
@@ -41,12 +48,13 @@ export function confirmErrand(parts: {
   const { local, server, refusals, failures } = parts;
   return {
     name: 'confirm',
-    initial: { since: 0, behind: [], again: [] },
+    initial: { since: 0, behind: [], again: [], denied: [] },
     parse: (json) => {
       const parsed = confirmData.safeParse(json);
       return parsed.success ? parsed.data : undefined;
     },
     next: async (data) => {
+      if (data.denied.length > 0) return { kind: 'denied', changes: [], last: data.since };
       if (data.again.length > 0) return { kind: 'again', changes: data.again, last: data.since };
       let { since } = data;
       for (;;) {
@@ -59,6 +67,15 @@ export function confirmErrand(parts: {
       return data.behind.length > 0 ? { kind: 'behind', changes: data.behind, last: since } : undefined;
     },
     carry: async ({ kind, changes, last }, data, watch) => {
+      if (kind === 'denied') {
+        const judged = data.denied.slice(0, judgedAtOnce);
+        const later = await judgeDenied({ local, server: server.within(watch), refusals }, judged);
+        return {
+          data: { ...data, denied: [...data.denied.slice(judged.length), ...later] },
+          transferred: 0,
+          ...(later.length > 0 ? { error: notThere() } : {}),
+        };
+      }
       if (kind === 'again') {
         const again = { changes, last: data.since, isRetry: true };
         const sent = await bring({ local, server: server.within(watch), refusals }, again, {
@@ -77,7 +94,7 @@ export function confirmErrand(parts: {
       await refusals.delivered(await historiesOf(local, failures, there));
       const behind = [...missing].flatMap(([id, revs]) => {
         const known = new Set(failures.refusedOf(id).map(({ refused }) => refused));
-        const open = revs.filter((rev) => !known.has(rev));
+        const open = revs.filter((rev) => !known.has(rev) && !isGiveUp(rev));
         return open.length === 0 ? [] : [{ id, revs: open }];
       });
       return {
@@ -94,6 +111,12 @@ export function confirmErrand(parts: {
 export function withAgain(data: ConfirmData, again: readonly LocalChange[]): ConfirmData {
   const added = again.map(({ id, revs }) => ({ id, revs: [...revs] }));
   return { ...data, again: [...withoutIds(data.again, again), ...added] };
+}
+
+/** What is remembered when the app has told of these. Told twice, the latest counts. */
+export function withDenied(data: ConfirmData, denied: readonly Denied[]): ConfirmData {
+  const all = [...data.denied, ...denied].map((one) => [JSON.stringify([one.id, one.rev]), one] as const);
+  return { ...data, denied: [...new Map(all).values()] };
 }
 
 /** A later revision that the server has proves an earlier refused one: their whole histories count. */

@@ -40,7 +40,8 @@ describe('a client in a worker: calls', () => {
             ? (Reflect.get(target, method) as unknown)
             : (...args: unknown[]) => answer(`${prefix}${method}`, args),
       });
-    return answers({ storeId: 'store-1', index: () => answers(index, 'index.') }, '') as Client;
+    const sync = answers({}, 'sync.');
+    return answers({ storeId: 'store-1', index: () => answers(index, 'index.'), sync }, '') as Client;
   };
 
   it('every call of a client has its counterpart in the page, with all that is given and answered', async () => {
@@ -73,6 +74,8 @@ describe('a client in a worker: calls', () => {
       expect(await called.apply(remote, args)).toEqual({ method, args });
     }
     expect(await remote.storeId).toBe('store-1');
+    const seen = { denied: [{ id: 'a' }] };
+    expect(await remote.sync.report(seen)).toEqual({ method: 'sync.report', args: [seen] });
     const index = remote.index('by-name');
     expect(index.name).toBe('by-name');
     expect(await index.query('a', { limit: 1 })).toEqual({ method: 'index.query', args: ['a', { limit: 1 }] });

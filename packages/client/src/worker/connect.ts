@@ -137,6 +137,10 @@ class ConnectedClient implements RemoteClient {
   editAndRetry(...args: Parameters<Client['editAndRetry']>): ReturnType<Client['editAndRetry']> {
     return this.#call('editAndRetry', args);
   }
+  readonly sync: Client['sync'] = {
+    report: (...args) => this.#connection.call({ on: 'sync', method: 'report', args }) as Promise<void>,
+  };
+
   revert(...args: Parameters<Client['revert']>): ReturnType<Client['revert']> {
     return this.#call('revert', args);
   }

@@ -74,6 +74,7 @@ export type IndexMethod = (typeof indexMethods)[number];
 const asked = z.discriminatedUnion('on', [
   z.object({ on: z.literal('client'), method: z.enum(clientMethods), args: z.array(z.unknown()) }),
   z.object({ on: z.literal('index'), index: z.string(), method: z.enum(indexMethods), args: z.array(z.unknown()) }),
+  z.object({ on: z.literal('sync'), method: z.enum(['report']), args: z.array(z.unknown()) }),
   z.object({ on: z.literal('storeId') }),
 ]);
 export type Asked = z.infer<typeof asked>;

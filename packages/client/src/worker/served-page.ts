@@ -107,6 +107,8 @@ export class ServedPage {
         const index = this.#client.index(asked.index);
         return (await Reflect.apply(index[asked.method], index, asked.args)) as unknown;
       }
+      case 'sync':
+        return (await Reflect.apply(this.#client.sync[asked.method], this.#client.sync, asked.args)) as unknown;
       case 'storeId':
         return this.#client.storeId;
     }
