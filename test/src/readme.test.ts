@@ -122,6 +122,8 @@ describe('the examples of the README', () => {
     const sent: string[] = [];
     const client = openWithEvents(MemoryPouch, (input, init) => {
       const url = input instanceof Request ? input.url : String(input);
+      // Asked before anything is sent: whose credentials these are (S7).
+      if (url.endsWith('/_session')) return Promise.resolve(Response.json({ userCtx: { name: null } }));
       sent.push(`${init?.method ?? ''} ${url} ${new Headers(init?.headers).get('x-app') ?? ''}`);
       const body = JSON.parse(typeof init?.body === 'string' ? init.body : '{}') as { docs?: { _id: string }[] };
       const rows = body.docs?.map(({ _id }) => ({ id: _id, ok: true, rev: '1-a' })) ?? [];
