@@ -88,6 +88,7 @@ class AfieldClient implements Client {
       poke,
       failuresChanged: () => {
         this.#shown.failuresChanged();
+        this.#work.failuresChanged();
       },
       quarantineChanged: () => {
         this.#shown.quarantineChanged();

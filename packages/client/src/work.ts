@@ -105,6 +105,11 @@ export class Work {
     this.#results?.setBack();
   }
 
+  /** Failures have changed: what they held back may go on. */
+  failuresChanged(): void {
+    if (this.#isLeader) this.#parts.conflictWatch.poke();
+  }
+
   /** What is reported to the server has changed. */
   reported(): void {
     this.#results?.poke();

@@ -36,8 +36,25 @@ export class Device {
     return this.client.documents;
   }
 
-  #open(): Client {
-    return this.bed.open({ actions: [setFields], ...this.options });
+  #open(options: Partial<ClientOptions> = {}): Client {
+    return this.bed.open({ actions: [setFields], ...this.options, ...options });
+  }
+
+  /** Closes its clients, and opens one anew on the same stores. */
+  async reopen(options: Partial<ClientOptions> = {}): Promise<void> {
+    await this.close();
+    this.bed.clients.splice(0);
+    this.client = this.#open(options);
+  }
+
+  /** One more client on the same stores, which runs as well. */
+  openTab(): Client {
+    return this.#open();
+  }
+
+  /** Until its clients are at rest and no document has more than one live version. */
+  async healed(): Promise<void> {
+    await this.bed.until(async () => (await this.live('p1')).length < 2, 1000);
   }
 
   /** Queues one operation and waits for its end. Answers with its bulk operation. */
@@ -65,16 +82,11 @@ export class Device {
   /** Looks for conflicts, and waits until nothing is left to be healed. */
   async heal(): Promise<void> {
     await firstValueFrom(this.client.status$.pipe(filter(({ leader }) => leader)));
-    const before = (await this.#now()).healing.attempts;
-    await this.bed.clock.advance(1000);
-    await firstValueFrom(
-      this.client.status$.pipe(filter(({ healing }) => healing.attempts > before && healing.state !== 'running')),
-    );
-    await firstValueFrom(this.client.status$.pipe(filter(({ healing }) => healing.state !== 'running')));
-  }
-
-  #now(): Promise<{ healing: { attempts: number } }> {
-    return firstValueFrom(this.client.status$);
+    for (let look = 0; look < 3; look++) {
+      this.bed.clock.advance(1000);
+      await this.bed.rest();
+      await firstValueFrom(this.client.status$.pipe(filter(({ healing }) => healing.state !== 'running')));
+    }
   }
 
   /** Whose revision counts, and the others. */

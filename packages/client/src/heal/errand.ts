@@ -1,4 +1,5 @@
 import { z } from 'zod/mini';
+import type { Failures } from '../queue/failures.js';
 import { untilAborted } from '../run/handlers.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import type { Errand } from '../sync/transfer.js';
@@ -21,6 +22,8 @@ const healData = z.object({
   since: z.union([z.number(), z.string()]),
   /** Documents that must be looked at again. */
   again: z.array(z.string()),
+  /** Documents that must be looked at again when a failure has changed, or an action is there. */
+  held: z.array(z.string()),
 });
 export type HealData = z.infer<typeof healData>;
 
@@ -38,13 +41,18 @@ export interface HealStep {
 export function healErrand({
   local,
   healing,
+  failures,
   closed,
 }: {
   local: LocalDatabase;
   healing: Healing;
+  failures: Pick<Failures, 'version'>;
   closed: AbortSignal;
 }): Errand<HealData, HealStep> {
   let rest: Found | undefined;
+  /** The state of the failures for which all held documents were looked at, but for `unseen`. */
+  let seen = -1;
+  let unseen: readonly string[] = [];
   const fresh = async (since: number | string): Promise<HealStep | undefined> => {
     if (rest?.from !== since) rest = await untilAborted(nextConflicts(local, since), closed);
     if (rest === undefined) return undefined;
@@ -54,27 +62,34 @@ export function healErrand({
   };
   return {
     name: 'heal',
-    initial: { since: 0, again: [] },
+    initial: { since: 0, again: [], held: [] },
     parse: (json) => {
       const parsed = healData.safeParse(json);
       return parsed.success ? parsed.data : undefined;
     },
-    next: async ({ since, again }) => {
+    next: async ({ since, again, held }) => {
       const step = await fresh(since);
-      if (step !== undefined || again.length === 0) return step;
-      return { ids: again.slice(0, documentsAtOnce), since, isRetry: true };
+      if (step !== undefined) return step;
+      if (seen !== failures.version) {
+        [seen, unseen] = [failures.version, held];
+      }
+      unseen = unseen.filter((id) => held.includes(id));
+      if (unseen.length > 0) return { ids: unseen.slice(0, documentsAtOnce), since, isRetry: false };
+      return again.length === 0 ? undefined : { ids: again.slice(0, documentsAtOnce), since, isRetry: true };
     },
     fresh: ({ since }) => fresh(since),
     carry: async ({ ids, since, isRetry }, data) => {
-      const { healed, later, error } = await untilAborted(healing.heal(ids), closed);
+      const { healed, later, held: stillHeld, error } = await untilAborted(healing.heal(ids), closed);
       if (!isRetry && rest !== undefined) {
         rest = rest.ids.length > ids.length ? { ...rest, ids: rest.ids.slice(ids.length) } : undefined;
       }
       const looked = new Set(ids);
       // Those that stay go behind the others: each gets its turn.
       const again = [...data.again.filter((id) => !looked.has(id)), ...later];
+      const held = [...data.held.filter((id) => !looked.has(id)), ...stillHeld];
+      unseen = unseen.filter((id) => !looked.has(id));
       return {
-        data: { since, again },
+        data: { since, again, held },
         transferred: healed,
         behind: again.length > 0,
         ...(isRetry && later.length > 0 ? { error, isPartial: true } : {}),

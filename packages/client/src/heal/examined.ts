@@ -21,8 +21,8 @@ export interface FoundOperation extends OwnOperation {
 export interface Found extends Examined<FoundOperation> {
   /** Something is under way on it: it is looked at again later. */
   readonly isBusy: boolean;
-  /** An operation waits for its action to be there. */
-  readonly waitsForAction: boolean;
+  /** An operation must stay as it is until a failure of it is decided on, or its action is there. */
+  readonly isHeld: boolean;
 }
 
 export interface ExaminingParts {
@@ -64,7 +64,7 @@ export async function examine(
       docs,
       own,
       isBusy: (found.get(id) ?? []).some(isUnderWay),
-      waitsForAction: own.some(({ standing, action }) => standing === 'held' && action === undefined),
+      isHeld: own.some(({ standing }) => standing === 'held'),
     };
   });
 }

@@ -1,5 +1,7 @@
 import { firstValueFrom } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { ResolveConflict } from '../model/conflict.js';
+import type { Doc } from '../model/json.js';
 import { bring, Device, meet } from './devices.fixture.js';
 
 describe('healing', () => {
@@ -124,5 +126,113 @@ describe('healing', () => {
       expect(await firstValueFrom(device.client.conflicts$)).toMatchObject([{ id: 'p1', losing: [losing] }]);
       expect((await firstValueFrom(device.client.status$)).conflicts).toBe(1);
     }
+  });
+
+  it('S2 S10 an operation whose action is not there waits, and is healed by a client that knows it', async () => {
+    const [a, b] = await two({ phone: '1' });
+    await a.set('p1', { phone: '2' });
+    for (const name of ['x', 'y']) await b.set('p1', { name });
+    await a.reopen({ actions: [] });
+    await meet(a, b);
+    await a.heal();
+    expect(await a.live('p1')).toHaveLength(2);
+    expect(await firstValueFrom(a.client.conflicts$)).toEqual([]);
+    await a.reopen();
+    await a.healed();
+    expect(await a.live('p1')).toMatchObject([{ name: 'y', phone: '2' }]);
+  });
+
+  it('S2 S6 two tabs that heal at once do no harm: the operation is in one revision', async () => {
+    const [a, b] = await two({ phone: '1' });
+    await a.set('p1', { phone: '2' });
+    for (const name of ['x', 'y']) await b.set('p1', { name });
+    a.openTab();
+    a.openTab();
+    await bring(b.documents, a.documents);
+    const [winner] = await a.leaves('p1');
+    await a.healed();
+    await a.bed.rest();
+    const [healed, ...others] = await a.leaves('p1');
+    expect(healed).toMatchObject({ doc: { name: 'y', phone: '2' } });
+    expect(healed?.ancestors[1]).toBe(winner?.rev);
+    expect(others.every(({ deleted }) => deleted)).toBe(true);
+    expect(await firstValueFrom(a.client.failures$)).toEqual([]);
+  });
+
+  describe('a resolver', () => {
+    const longer: ResolveConflict = ({ winner, losing }) =>
+      [winner, ...losing].reduce((one, other) =>
+        String(other['note']).length > String(one['note']).length ? other : one,
+      );
+    const edited = async (resolveConflict: ResolveConflict = () => undefined): Promise<[Device, Device]> => {
+      const [a, b] = [new Device({ resolveConflict }), new Device({ resolveConflict })];
+      devices = [a, b];
+      await a.documents.bulkDocs([{ _id: 'p1', note: '' }]);
+      await meet(a, b);
+      for (const [device, note] of [
+        [a, 'short'],
+        [b, 'much longer'],
+      ] as const) {
+        const [present] = await device.live('p1');
+        await device.documents.bulkDocs([{ _id: 'p1', _rev: present?._rev, note }]);
+      }
+      await meet(a, b);
+      return [a, b];
+    };
+
+    it('S2 decides about versions that no operation has made: both devices make the same revision', async () => {
+      const [a, b] = await edited(longer);
+      await a.heal();
+      await b.heal();
+      const made = (await a.live('p1')).map(({ _rev }) => _rev);
+      expect((await b.live('p1')).map(({ _rev }) => _rev)).toEqual(made);
+      await meet(a, b);
+      for (const device of [a, b]) {
+        expect(await device.live('p1')).toMatchObject([{ note: 'much longer', _rev: made[0] }]);
+        expect(await firstValueFrom(device.client.conflicts$)).toEqual([]);
+      }
+    });
+
+    it.each([
+      [
+        'throws',
+        () => {
+          throw new TypeError('with patient content');
+        },
+      ],
+      ['answers with no document', () => 'much longer' as unknown as Doc],
+      ['answers with what cannot be stored', () => ({ _id: 'p1', _secret: 1 })],
+    ])('S2 that %s leaves the conflict alone, and says so without any content', async (_what, resolve) => {
+      const warnings: string[] = [];
+      const [a] = await edited(resolve);
+      await a.reopen({ resolveConflict: resolve, environment: { warn: (line) => void warnings.push(line) } });
+      await a.heal();
+      expect(await a.live('p1')).toHaveLength(2);
+      expect(await firstValueFrom(a.client.conflicts$)).toHaveLength(1);
+      expect(warnings.join()).toContain('resolveConflict');
+      expect(warnings.join()).not.toContain('patient');
+      expect(warnings.join()).not.toContain('longer');
+    });
+
+    it('S2 that never agrees with the other device’s is not asked for ever', async () => {
+      let asked = 0;
+      const own =
+        (name: string): ResolveConflict =>
+        ({ winner }) => ({ ...winner, note: `${name} ${String(asked++)}` });
+      const [a, b] = await edited();
+      await a.reopen({ resolveConflict: own('a') });
+      await b.reopen({ resolveConflict: own('b') });
+      for (let round = 0; round < 12; round++) {
+        await meet(a, b);
+        await a.heal();
+        await b.heal();
+      }
+      const before = asked;
+      await meet(a, b);
+      await a.heal();
+      await b.heal();
+      expect(asked).toBe(before);
+      expect(asked).toBeLessThan(13);
+    });
   });
 });

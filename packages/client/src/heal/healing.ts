@@ -42,6 +42,8 @@ export interface Healed {
   readonly healed: number;
   /** Those that must be looked at again. */
   readonly later: readonly string[];
+  /** Those that must be looked at again when a failure has changed, or an action is there. */
+  readonly held: readonly string[];
   readonly error: unknown;
 }
 
@@ -87,12 +89,12 @@ export class Healing {
       return [patient?.rev === undefined ? one : afterTreatment(one, patient, patient.rev)];
     });
     for (const id of await this.#parts.settling.settle(after)) later.add(id);
-    for (const { id, waitsForAction } of ready) if (waitsForAction) later.add(id);
+    const held = ready.flatMap(({ id, isHeld }) => (isHeld ? [id] : []));
     const error = new RetryableError('Some conflicts could not be healed now.', {
       class: 'conflict',
       code: 'not-healed',
     });
-    return { healed: patients.filter(({ rev }) => rev !== undefined).length, later: [...later], error };
+    return { healed: patients.filter(({ rev }) => rev !== undefined).length, later: [...later], held, error };
   }
 
   /** What is to be done about one document; nothing where no operation is buried. */

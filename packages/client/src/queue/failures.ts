@@ -12,6 +12,7 @@ export class Failures {
   readonly #refused = new Map<string, Set<string>>();
   /** Names in their order; undefined when they must be sorted anew. */
   #order: string[] | undefined = [];
+  #version = 0;
   #loading: Promise<void> | undefined;
   #isRead = false;
   /** Names of those that were added or removed since the present reading began; undefined while nothing is read. */
@@ -20,6 +21,11 @@ export class Failures {
   constructor(queue: Queue, changed: () => void) {
     this.#queue = queue;
     this.#changed = changed;
+  }
+
+  /** Another number after each change of any of them. */
+  get version(): number {
+    return this.#version;
   }
 
   /** Reads them again, if they were ever read: another tab may have added some. Those that are known stay till then. */
@@ -98,6 +104,7 @@ export class Failures {
   }
 
   #keep(stored: StoredFailure): void {
+    this.#version++;
     if (!this.#known.has(stored._id) && this.#order !== undefined) {
       const last = this.#order[this.#order.length - 1];
       if (last === undefined || last < stored._id) this.#order.push(stored._id);
@@ -110,6 +117,7 @@ export class Failures {
   }
 
   #drop(id: string): void {
+    this.#version++;
     const docId = this.#known.get(id)?.stored.id;
     if (typeof docId === 'string') this.#refused.get(docId)?.delete(id);
     this.#known.delete(id);
