@@ -24,6 +24,25 @@ const colour = async (): Promise<unknown> => (await device.database('records').g
 describe('FakeDevice', () => {
   afterEach(() => device.dispose());
 
+  it('has one clock with the device that it lives beside, and stores of its own', async () => {
+    device = new FakeDevice();
+    const other = new FakeDevice({ beside: device });
+    const fired: string[] = [];
+    other.process().environment.clock?.setTimer(() => {
+      // Whoever is at work keeps the time of both.
+      void other
+        .database('records')
+        .put({ _id: 'a' })
+        .then(() => fired.push('stored'));
+    }, 1000);
+    device.process().environment.clock?.setTimer(() => fired.push('later'), 1001);
+    await device.clock.advance(2000);
+    expect(fired).toEqual(['stored', 'later']);
+    expect(other.clock.elapsed).toBe(2000);
+    await expect(device.database('records').get('a')).rejects.toMatchObject({ status: 404 });
+    await other.dispose();
+  });
+
   it('lets time go on until what a test waits for is there', async () => {
     device = new FakeDevice();
     await device.database('records').put({ _id: 'a' });

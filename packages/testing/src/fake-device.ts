@@ -24,6 +24,8 @@ export interface FakeDeviceOptions {
   readonly fetch?: typeof fetch;
   /** The wall clock at the start, milliseconds since 1970. */
   readonly startAt?: number;
+  /** A device that it lives beside: both have one clock, and time goes on when both are at rest. Default: a clock of its own. */
+  readonly beside?: FakeDevice;
 }
 
 /** What was waited for did not come, although all the time was given that it may take. */
@@ -42,7 +44,7 @@ let devices = 0;
  * sleeps: time goes on when the test says so, and after each step the device comes to rest.
  */
 export class FakeDevice {
-  readonly inFlight = new InFlight();
+  readonly inFlight: InFlight;
   readonly clock: FakeClock;
   readonly connectivity = new FakeConnectivity();
   readonly presence = new FakePresence();
@@ -69,10 +71,12 @@ export class FakeDevice {
     indexedDB = memoryIndexedDB(),
     fetch = globalThis.fetch,
     startAt,
+    beside,
   }: FakeDeviceOptions = {}) {
     devices += 1;
-    const { inFlight } = this;
-    this.clock = new FakeClock(() => inFlight.rest(), startAt);
+    const inFlight = beside?.inFlight ?? new InFlight();
+    this.inFlight = inFlight;
+    this.clock = beside?.clock ?? new FakeClock(() => inFlight.rest(), startAt);
     this.#PouchDB = watchedPouch(named(PouchDB, `device${String(devices)}-`, this.#databases), {
       around: (_call, run) => inFlight.track(() => run()),
     });
