@@ -1,0 +1,110 @@
+import type { BulkOperationStatus, DocumentEvent, FailedOperation } from '@afield/client';
+import { cameBack, outOfOrder, unequal } from './checks.js';
+import type { TestDevice } from './device.js';
+import { knownOf, type Known } from './known.js';
+import { firstDocuments } from './operations.js';
+import { isRegained, outcomeOf, untruth, type Judged } from './truths.js';
+import type { World } from './world.js';
+
+/** What came out of a run. */
+export interface Verdict {
+  /** What is not as it must be, in words. */
+  readonly violations: readonly string[];
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** Revisions beyond those of applied operations that a run may need, for each operation. Far more than it does need. */
+const mostExtraWrites = 2;
+
+/** Holds everything that the devices say against what they and the server have. */
+export async function judgeWorld(world: World): Promise<Verdict> {
+  const violations: string[] = [];
+  const judged: Judged[] = [];
+  for (const device of world.devices) {
+    const { events, failures } = await device.outcomes();
+    violations.push(...device.refusals.map((line) => `${device.name} did not queue ${line}`));
+    violations.push(...(await wrongResults(device, await world.results)));
+    const byKey = byKeyOf(events, failures);
+    for (const asked of device.asked) {
+      const { event, failure } = byKey.get(asked.key) ?? {};
+      judged.push({ asked, outcome: outcomeOf(event, failure) });
+    }
+  }
+  const open = openConflicts(world);
+  const there = new Set(firstDocuments(world.ids).map(({ _id }) => _id));
+  let [revisions, regained] = [0, 0];
+  for (const id of world.ids) {
+    const known = await knownOf(id, there.has(id), world.places, 'server');
+    revisions += revisionsOf(known);
+    const ofDocument = judged.filter(({ asked }) => asked.id === id);
+    violations.push(...unequal(known, world.places, open));
+    for (const { asked, outcome } of ofDocument) {
+      const why = untruth(asked, outcome, known, ofDocument);
+      regained += Number(isRegained(asked, outcome, known));
+      if (why !== undefined) violations.push(`${id}: ${asked.key} (${asked.action}): ${why}`);
+    }
+    if (world.foreign.has(id)) continue; // an edit past the queue may do what no operation does
+    violations.push(...cameBack(known, ofDocument), ...outOfOrder(known, ofDocument));
+  }
+  const count = (is: string): number => judged.filter(({ outcome }) => outcome.is === is).length;
+  const applied = count('applied');
+  const extra = revisions - there.size - applied;
+  if (extra > mostExtraWrites * judged.length) {
+    violations.push(`${String(extra)} revisions were written beyond those of the operations: healing does not end`);
+  }
+  const kills = world.devices.reduce((sum, device) => sum + device.kills, 0);
+  const counts = { applied, already: count('already-applied'), failed: count('failed'), regained, extra, kills };
+  return { violations, counts: { ...counts, conflicts: open.size, rounds: world.rounds } };
+}
+
+function byKeyOf(
+  events: readonly DocumentEvent[],
+  failures: readonly FailedOperation[],
+): Map<string, { event?: DocumentEvent; failure?: FailedOperation }> {
+  const byKey = new Map<string, { event?: DocumentEvent; failure?: FailedOperation }>();
+  for (const event of events) byKey.set(event.key, { event });
+  for (const failure of failures) {
+    if (failure.key !== undefined) byKey.set(failure.key, { ...byKey.get(failure.key), failure });
+  }
+  return byKey;
+}
+
+function revisionsOf({ trees }: Known): number {
+  return new Set([...trees.values()].flatMap(({ leaves }) => leaves.flatMap(({ history }) => history))).size;
+}
+
+/** Losing revisions that a device shows as open conflicts, as `id rev`. */
+function openConflicts({ devices }: World): ReadonlySet<string> {
+  const open = new Set<string>();
+  for (const { client } of devices) {
+    const { conflicts$ } = client as unknown as {
+      conflicts$?: { subscribe(next: (list: { id: string; losing: readonly string[] }[]) => void): unknown };
+    };
+    conflicts$?.subscribe((list) => {
+      for (const { id, losing } of list) for (const rev of losing) open.add(`${id} ${rev}`);
+    });
+  }
+  return open;
+}
+
+/** The results on the server say of each bulk operation what its device says (S1). */
+async function wrongResults(
+  { name, client, device }: TestDevice,
+  results: readonly Record<string, unknown>[],
+): Promise<string[]> {
+  const store = await device.until(client.storeId);
+  let shown: readonly BulkOperationStatus[] = [];
+  client.bulkOperations$.subscribe((now) => (shown = now)).unsubscribe();
+  const fields = ['state', 'total', 'applied', 'alreadyApplied', 'failed'] as const;
+  return shown.flatMap((bulk) => {
+    const found = results.find((doc) => doc['store'] === store && doc['bulkOperation'] === bulk.id && 'state' in doc);
+    if (found === undefined) return [`${name}: the server has no result of ${bulk.key}`];
+    return fields.flatMap((field) =>
+      found[field] === bulk[field]
+        ? []
+        : [
+            `${name}: of ${bulk.key} the server says ${field} ${String(found[field])}, the device ${String(bulk[field])}`,
+          ],
+    );
+  });
+}
