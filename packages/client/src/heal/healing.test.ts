@@ -111,6 +111,19 @@ describe('healing', () => {
     expect(await a.live('p1')).toHaveLength(1);
   });
 
+  it('S2 S8 a deletion that is healed makes no document of a later change to what had come back meanwhile', async () => {
+    const [a, b] = await two();
+    await a.remove('p1');
+    for (const name of ['x', 'y']) await b.set('p1', { name });
+    await bring(b.documents, a.documents);
+    await a.set('p1', { phone: '3' });
+    await a.heal();
+    await meet(a, b);
+    await b.heal();
+    expect(await a.live('p1')).toEqual([]);
+    expect(await b.live('p1')).toEqual([]);
+  });
+
   it('S2 what is not of an operation is left alone, and shown', async () => {
     const [a, b] = await two();
     const [present] = await b.live('p1');

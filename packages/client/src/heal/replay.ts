@@ -42,7 +42,8 @@ export function replay(winner: Doc, operations: readonly ReplayedOperation[]): R
       present = next;
       outcomes.set(place, outcome);
     } else if (outcomes.size > 0 && isDone(winner, operation) && !isDone(present, operation)) {
-      present = change(present, operation);
+      // On what is deleted now there is nothing to change: it would become a document of this one change.
+      if (present._deleted !== true || operation.action.missing === 'create') present = change(present, operation);
     }
   });
   const isChanged = !sameJson(present, winner);
