@@ -1,9 +1,42 @@
 import { describe, expect, it } from 'vitest';
+import { breaks } from './devices/breaks.js';
 import { runDevices } from './devices/run.js';
 
-const plan = { seed: 1, devices: 3, operations: 40, documents: 12, foreign: false };
+const plan = { seed: 1, devices: 3, operations: 30, documents: 9, foreign: false };
 
 describe('devices that change the same documents amid outages', () => {
+  it.each([1, 2, 3, 4])(
+    'S2 R17 three of them are equal in the end, no conflict is left, and what each says of its operations is true, seed %i',
+    async (seed) => {
+      const { violations, counts } = await runDevices({ plan: { ...plan, seed }, quick: true });
+      expect(violations).toEqual([]);
+      expect(counts['applied']).toBeGreaterThan(30);
+      expect(counts['extra']).toBeGreaterThan(5); // there was something to heal
+    },
+    60_000,
+  );
+
+  it('S2 the same with PouchDB and a server over HTTP', async () => {
+    const { violations, counts } = await runDevices({ plan: { ...plan, operations: 20 }, quick: false });
+    expect(violations).toEqual([]);
+    expect(counts['extra']).toBeGreaterThan(0);
+  }, 60_000);
+
+  it('S2 edits past the queue may stay as conflicts, and are shown then on every device', async () => {
+    const { violations, counts } = await runDevices({ plan: { ...plan, foreign: true }, quick: true });
+    expect(violations).toEqual([]);
+    expect(counts['conflicts']).toBeGreaterThan(0);
+  }, 60_000);
+
+  it.each(Object.keys(breaks))(
+    'S2 is red with the mistake %s',
+    async (name) => {
+      const { violations } = await runDevices({ plan, quick: true, break: name });
+      expect(violations).not.toEqual([]);
+    },
+    60_000,
+  );
+
   it('S2 is red where nothing heals: conflicts stay, and operations that count are not in the documents', async () => {
     const { violations } = await runDevices({ plan, quick: true, break: 'no-heal' });
     expect(violations).toContainEqual(expect.stringMatching(/: server has a conflict, /));

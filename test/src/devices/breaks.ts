@@ -19,15 +19,24 @@ type Run<T> = (docs?: readonly object[]) => Promise<T>;
 type Stored = Readonly<Record<string, unknown>>;
 
 /** Who asks for all leaves of a document gets the one that counts. */
-async function hidesConflicts<T>({ method }: WatchedCall, run: Run<T>): Promise<T> {
-  const answer = (await run()) as unknown;
-  if (method !== 'get' || !Array.isArray(answer)) return answer as T;
-  const leaves = answer as { ok: { _rev: string; _deleted?: boolean } }[];
-  const isAfter = ({ ok: a }: (typeof leaves)[number], { ok: b }: (typeof leaves)[number]): number =>
-    Number(a._deleted === true) - Number(b._deleted === true) ||
-    Number.parseInt(b._rev, 10) - Number.parseInt(a._rev, 10) ||
-    (a._rev < b._rev ? 1 : -1);
-  return leaves.sort(isAfter).slice(0, 1) as T;
+async function hidesConflicts<T>(call: WatchedCall, run: Run<T>): Promise<T> {
+  const answer = await run();
+  return (leavesIn(call, answer)?.slice(0, 1) ?? answer) as T;
+}
+
+interface LeafRow {
+  readonly ok: { readonly _rev: string; readonly _deleted?: boolean };
+}
+
+/** All leaves of a document, the one that counts first; undefined where something else was asked for. */
+function leavesIn({ method }: WatchedCall, answer: unknown): LeafRow[] | undefined {
+  if (method !== 'get' || !Array.isArray(answer)) return undefined;
+  return (answer as LeafRow[]).sort(
+    ({ ok: a }, { ok: b }) =>
+      Number(a._deleted === true) - Number(b._deleted === true) ||
+      Number.parseInt(b._rev, 10) - Number.parseInt(a._rev, 10) ||
+      (a._rev < b._rev ? 1 : -1),
+  );
 }
 
 function losesWrites(): Breaking {
@@ -41,10 +50,7 @@ function keepsLeaves(): Breaking {
   const keep = leaving((doc) => doc['_deleted'] === true && losing.has(String(doc['_rev'])));
   return async <T>(call: WatchedCall, run: Run<T>) => {
     const answer = await keep(call, run);
-    if (call.method === 'changes') {
-      const { results } = answer as { results: { changes: { rev: string }[] }[] };
-      for (const { changes } of results) for (const { rev } of changes.slice(1)) losing.add(rev);
-    }
+    for (const { ok } of leavesIn(call, answer)?.slice(1) ?? []) losing.add(ok._rev);
     return answer;
   };
 }

@@ -5,7 +5,11 @@ import type { Place } from './places.js';
 import { isLater, type Judged } from './truths.js';
 
 /** All places have the same leaves, the same winner with the same content, and no other live leaf. */
-export function* unequal(known: Known, places: readonly Place[], open: ReadonlySet<string>): Generator<string> {
+export function* unequal(
+  known: Known,
+  places: readonly Place[],
+  open: ReadonlyMap<string, ReadonlySet<string>>,
+): Generator<string> {
   const { id, trees, winner, bodies } = known;
   const expected = shown(winner === undefined ? undefined : bodies.get(winner.rev));
   const leavesAtServer = names(known, places.at(-1)?.name);
@@ -21,7 +25,7 @@ export function* unequal(known: Known, places: readonly Place[], open: ReadonlyS
       yield `${id}: ${name} has the leaves ${names(known, name)}, the server ${leavesAtServer}`;
     }
     for (const { rev, deleted } of others) {
-      if (!deleted && !open.has(`${id} ${rev}`))
+      if (!deleted && open.get(name)?.has(`${id} ${rev}`) !== true)
         yield `${id}: ${name} has a conflict, ${rev} beside ${String(first?.rev)}`;
     }
   }

@@ -1,4 +1,5 @@
 import type { BulkOperationStatus, DocumentEvent, FailedOperation } from '@afield/client';
+import { firstValueFrom } from 'rxjs';
 import { cameBack, outOfOrder, unequal } from './checks.js';
 import type { TestDevice } from './device.js';
 import { knownOf, type Known } from './known.js';
@@ -30,14 +31,16 @@ export async function judgeWorld(world: World): Promise<Verdict> {
       judged.push({ asked, outcome: outcomeOf(event, failure) });
     }
   }
-  const open = openConflicts(world);
+  const open = await openConflicts(world);
   const there = new Set(firstDocuments(world.ids).map(({ _id }) => _id));
   let [revisions, regained] = [0, 0];
   for (const id of world.ids) {
     const known = await knownOf(id, there.has(id), world.places, 'server');
     revisions += revisionsOf(known);
     const ofDocument = judged.filter(({ asked }) => asked.id === id);
-    violations.push(...unequal(known, world.places, open));
+    // Only edits past the queue may be left for a person to decide.
+    const left = world.foreign.has(id) ? open : new Map<string, ReadonlySet<string>>();
+    violations.push(...unequal(known, world.places, left));
     for (const { asked, outcome } of ofDocument) {
       const why = untruth(asked, outcome, known, ofDocument);
       regained += Number(isRegained(asked, outcome, known));
@@ -54,7 +57,7 @@ export async function judgeWorld(world: World): Promise<Verdict> {
   }
   const kills = world.devices.reduce((sum, device) => sum + device.kills, 0);
   const counts = { applied, already: count('already-applied'), failed: count('failed'), regained, extra, kills };
-  return { violations, counts: { ...counts, conflicts: open.size, rounds: world.rounds } };
+  return { violations, counts: { ...counts, conflicts: open.get('server')?.size ?? 0, rounds: world.rounds } };
 }
 
 function byKeyOf(
@@ -73,18 +76,14 @@ function revisionsOf({ trees }: Known): number {
   return new Set([...trees.values()].flatMap(({ leaves }) => leaves.flatMap(({ history }) => history))).size;
 }
 
-/** Losing revisions that a device shows as open conflicts, as `id rev`. */
-function openConflicts({ devices }: World): ReadonlySet<string> {
-  const open = new Set<string>();
-  for (const { client } of devices) {
-    const { conflicts$ } = client as unknown as {
-      conflicts$?: { subscribe(next: (list: { id: string; losing: readonly string[] }[]) => void): unknown };
-    };
-    conflicts$?.subscribe((list) => {
-      for (const { id, losing } of list) for (const rev of losing) open.add(`${id} ${rev}`);
-    });
+/** Losing revisions that each device shows as open conflicts, as `id rev`. The server has what all devices show. */
+async function openConflicts({ devices }: World): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const open = new Map<string, ReadonlySet<string>>();
+  for (const { name, client, device } of devices) {
+    const list = await device.until(firstValueFrom(client.conflicts$));
+    open.set(name, new Set(list.flatMap(({ id, losing }) => losing.map((rev) => `${id} ${rev}`))));
   }
-  return open;
+  return open.set('server', new Set([...open.values()].flatMap((shown) => [...shown])));
 }
 
 /** The results on the server say of each bulk operation what its device says (S1). */

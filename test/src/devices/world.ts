@@ -113,7 +113,7 @@ export class World {
 
   async #step(device: TestDevice): Promise<void> {
     const random = this.#random;
-    const what = random.weighted({ enqueue: 70, trouble: 12, sync: 8, edit: this.#plan.foreign ? 6 : 0 });
+    const what = random.weighted({ enqueue: 70, trouble: 12, sync: 8, edit: this.#plan.foreign ? 30 : 0 });
     if (what === 'enqueue') await this.#enqueue(device);
     if (what === 'trouble' && device.isOpen && device.onlineAt === undefined) {
       this.note(`${device.name} ${trouble(random, device, this.#clock.monotonic())}`);
