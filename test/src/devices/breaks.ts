@@ -7,10 +7,10 @@ export const breaks: Readonly<Record<string, { readonly says: string; readonly b
     says: 'conflicts are hidden from the clients, so that nothing is healed',
     breaking: () => hidesConflicts,
   },
-  'lost-write': { says: 'every 23rd document is not written, and the answer says that it was', breaking: losesWrites },
+  'lost-write': { says: 'every 7th document is not written, and the answer says that it was', breaking: losesWrites },
   'kept-leaf': { says: 'losing leaves are not removed, and the answer says that they were', breaking: keepsLeaves },
-  'false-missing': { says: 'every 17th read says of a document that it is not there', breaking: missesDocuments },
-  'wrong-value': { says: 'every 29th document is written with the note of someone else', breaking: writesOthers },
+  'false-missing': { says: 'every 6th read says of a document that it is not there', breaking: missesDocuments },
+  'wrong-value': { says: 'every 7th document is written with the note of someone else', breaking: writesOthers },
 };
 
 export const unbroken: Breaking = (_call, run) => run();
@@ -41,7 +41,7 @@ function leavesIn({ method }: WatchedCall, answer: unknown): LeafRow[] | undefin
 
 function losesWrites(): Breaking {
   let written = 0;
-  return leaving((doc) => doc['_deleted'] !== true && (written += 1) % 23 === 0);
+  return leaving((doc) => doc['_deleted'] !== true && (written += 1) % 7 === 0);
 }
 
 /** Deletions of leaves that an earlier answer has named as losing ones. */
@@ -62,7 +62,7 @@ function missesDocuments(): Breaking {
     if (method !== 'allDocs') return answer as T;
     const { rows } = answer as { rows: { key: string; value?: { deleted?: boolean } }[] };
     const all = rows.map((row) =>
-      row.value !== undefined && row.value.deleted !== true && (read += 1) % 17 === 0
+      row.value !== undefined && row.value.deleted !== true && (read += 1) % 6 === 0
         ? { key: row.key, error: 'not_found' }
         : row,
     );
@@ -75,7 +75,7 @@ function writesOthers(): Breaking {
   return <T>({ docs }: WatchedCall, run: Run<T>) =>
     docs.length === 0
       ? run()
-      : run(docs.map((doc) => ((written += 1) % 29 === 0 ? { ...doc, note: 'not asked for' } : doc)));
+      : run(docs.map((doc) => ((written += 1) % 7 === 0 ? { ...doc, note: 'not asked for' } : doc)));
 }
 
 /** Some documents of a bulk write are left out, and their rows say that they were written. */

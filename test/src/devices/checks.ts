@@ -1,4 +1,5 @@
 import type { Doc } from '@afield/client';
+import { isAsked } from './joint.js';
 import type { Known } from './known.js';
 import { isEffect } from './operations.js';
 import type { Place } from './places.js';
@@ -49,6 +50,15 @@ export function* cameBack({ id, history }: Known, ofDocument: readonly Judged[])
     if (history[at - 1]?._deleted !== true || doc._deleted === true) continue;
     if (creations.some(({ asked }) => isEffect(doc, asked))) continue;
     yield `${id}: it was deleted, and ${String(doc._rev)} brought it back, which no operation has created`;
+  }
+}
+
+/** Each change that leads to the winner is one that an operation asks for, or several of one device that were healed together. */
+export function* unasked({ id, wasThere, history }: Known, ofDocument: readonly Judged[]): Generator<string> {
+  for (const [at, doc] of history.entries()) {
+    const base = history[at - 1] ?? { _id: id, _deleted: true };
+    if (doc._deleted === true || (at === 0 && wasThere) || isAsked(base, doc, ofDocument)) continue;
+    yield `${id}: nobody has asked for what changes with ${String(doc._rev)}`;
   }
 }
 

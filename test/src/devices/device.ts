@@ -44,6 +44,9 @@ export class TestDevice {
   /** When a person opens the app again; undefined: it is open. */
   openAt: number | undefined;
   #kills = 0;
+  /** When its store has last said that there is no such document, by id; when an operation was asked for, by key. */
+  readonly #noneAt = new Map<string, number>();
+  readonly #askedAt = new Map<string, number>();
   readonly #parts: DeviceParts;
   readonly #bulks: Bulk[] = [];
   #process: FakeProcess | undefined;
@@ -98,6 +101,7 @@ export class TestDevice {
     const bulk: Bulk = { key: `${this.name}:${String(this.#bulks.length)}`, operations, isConfirmed: false };
     this.#bulks.push(bulk);
     this.asked.push(...operations);
+    for (const { key } of operations) this.#askedAt.set(key, this.device.clock.monotonic());
     if (this.isOpen) this.#enqueue(bulk);
   }
 
@@ -140,6 +144,11 @@ export class TestDevice {
     return (rows[0] as { doc?: Record<string, unknown> | null } | undefined)?.doc ?? undefined;
   }
 
+  /** Since the operation was asked for, the store has said that there is no such document. */
+  sawNone({ id, key }: Asked): boolean {
+    return (this.#noneAt.get(id) ?? -1) >= (this.#askedAt.get(key) ?? 0);
+  }
+
   #enqueue(bulk: Bulk): void {
     const { name, note } = this.#parts;
     const parts: { action: string; operations: OperationInput[] }[] = [];
@@ -158,9 +167,14 @@ export class TestDevice {
     );
   }
 
+  /** Mistakes are made about documents, never about the queue. */
   #broken<T>(call: WatchedCall, run: (docs?: readonly object[]) => Promise<T>): Promise<T> {
-    // Mistakes are made about documents, never about the queue.
-    return call.database.endsWith(this.name) ? this.#parts.breaking(call, run) : run();
+    if (call.database !== this.name) return run();
+    return this.#parts.breaking(call, async (docs) => {
+      const answer = await run(docs);
+      for (const id of absentIn(call, answer)) this.#noneAt.set(id, this.device.clock.monotonic());
+      return answer;
+    });
   }
 
   async #around<T>(what: string, carryOut: () => Promise<T>): Promise<T> {
@@ -174,4 +188,15 @@ export class TestDevice {
     }
     return new Promise<never>(() => undefined);
   }
+}
+
+/** Documents of which the answer to a read says that there is none. */
+function absentIn({ method, ids }: WatchedCall, answer: unknown): readonly string[] {
+  if (method === 'get' && Array.isArray(answer)) {
+    const leaves = answer as { ok?: { _deleted?: boolean } }[];
+    return leaves.every(({ ok }) => ok === undefined || ok._deleted === true) ? ids : [];
+  }
+  if (method !== 'allDocs') return [];
+  const { rows } = answer as { rows: { key: string; value?: { deleted?: boolean } }[] };
+  return rows.flatMap(({ key, value }) => (value === undefined || value.deleted === true ? [key] : []));
 }

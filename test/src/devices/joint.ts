@@ -11,10 +11,8 @@ const mostTried = 12;
  * later ones of its device: buried operations are healed together, and the value of the last one alone can be seen (R17).
  */
 export function isInJoint(asked: Asked, { history }: Known, ofDocument: readonly Judged[]): boolean {
-  const ofDevice = ofDocument
-    .filter(({ asked: one, outcome }) => one.device === asked.device && outcome.is === 'applied')
-    .sort((a, b) => placeOf(a) - placeOf(b))
-    .map((one) => one.asked);
+  const applied = ofDocument.filter(({ outcome }) => outcome.is === 'applied');
+  const ofDevice = inOrder(applied, asked.device);
   const at = ofDevice.indexOf(asked);
   const chosen = ofDevice.slice(Math.max(0, at - mostTried / 2), at + mostTried / 2);
   return history.some((doc, place) => {
@@ -23,8 +21,24 @@ export function isInJoint(asked: Asked, { history }: Known, ofDocument: readonly
   });
 }
 
-function placeOf({ outcome }: Judged): number {
-  return outcome.is === 'applied' ? outcome.event.sequence * 1000 + outcome.event.index : 0;
+/** Whether operations of one device make this change, one alone or some of them in their order. */
+export function isAsked(base: Doc, doc: Doc, ofDocument: readonly Judged[]): boolean {
+  if (ofDocument.some(({ asked }) => canBecome(base, doc, [asked], asked))) return true;
+  const names = new Set(ofDocument.map(({ asked }) => asked.device));
+  return [...names].some((device) => {
+    const all = inOrder(ofDocument, device);
+    return all.some((first, at) => canBecome(base, doc, all.slice(at, at + mostTried), first));
+  });
+}
+
+/** The operations of one device as they stand in its queue; those without an event where they were asked for. */
+function inOrder(ofDocument: readonly Judged[], device: string): readonly Asked[] {
+  const sorted = ofDocument.filter(({ asked }) => asked.device === device);
+  sorted.sort(({ outcome: a }, { outcome: b }) => {
+    if (a.is !== 'applied' || b.is !== 'applied') return 0;
+    return a.event.sequence - b.event.sequence || a.event.index - b.event.index;
+  });
+  return sorted.map(({ asked }) => asked);
 }
 
 /** Whether a document becomes another one by some of these operations, in their order, `must` among them. */

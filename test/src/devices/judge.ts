@@ -1,6 +1,6 @@
 import type { BulkOperationStatus, DocumentEvent, FailedOperation } from '@afield/client';
 import { firstValueFrom } from 'rxjs';
-import { cameBack, outOfOrder, unequal } from './checks.js';
+import { cameBack, outOfOrder, unasked, unequal } from './checks.js';
 import type { TestDevice } from './device.js';
 import { knownOf, type Known } from './known.js';
 import { firstDocuments } from './operations.js';
@@ -28,7 +28,7 @@ export async function judgeWorld(world: World): Promise<Verdict> {
     const byKey = byKeyOf(events, failures);
     for (const asked of device.asked) {
       const { event, failure } = byKey.get(asked.key) ?? {};
-      judged.push({ asked, outcome: outcomeOf(event, failure) });
+      judged.push({ asked, outcome: outcomeOf(event, failure), sawNone: device.sawNone(asked) });
     }
   }
   const open = await openConflicts(world);
@@ -41,13 +41,14 @@ export async function judgeWorld(world: World): Promise<Verdict> {
     // Only edits past the queue may be left for a person to decide.
     const left = world.foreign.has(id) ? open : new Map<string, ReadonlySet<string>>();
     violations.push(...unequal(known, world.places, left));
-    for (const { asked, outcome } of ofDocument) {
-      const why = untruth(asked, outcome, known, ofDocument);
+    for (const one of ofDocument) {
+      const { asked, outcome } = one;
+      const why = untruth(one, known, ofDocument);
       regained += Number(isRegained(asked, outcome, known));
       if (why !== undefined) violations.push(`${id}: ${asked.key} (${asked.action}): ${why}`);
     }
     if (world.foreign.has(id)) continue; // an edit past the queue may do what no operation does
-    violations.push(...cameBack(known, ofDocument), ...outOfOrder(known, ofDocument));
+    violations.push(...cameBack(known, ofDocument), ...outOfOrder(known, ofDocument), ...unasked(known, ofDocument));
   }
   const count = (is: string): number => judged.filter(({ outcome }) => outcome.is === is).length;
   const applied = count('applied');

@@ -35,12 +35,6 @@ export function ancestorsOf({ trees }: Known, rev: string | null): readonly stri
   return [];
 }
 
-/** It was deleted at some time, on some branch. */
-export function wasDeleted({ bodies, trees }: Known): boolean {
-  const leaves = [...trees.values()].flatMap((tree) => tree.leaves);
-  return leaves.some(({ deleted }) => deleted) || [...bodies.values()].some(({ _deleted }) => _deleted === true);
-}
-
 export function liveBodies({ bodies }: Known): readonly Doc[] {
   return [...bodies.values()].filter(({ _deleted }) => _deleted !== true);
 }

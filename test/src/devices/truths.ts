@@ -1,5 +1,5 @@
 import type { Doc, DocumentEvent, FailedOperation } from '@afield/client';
-import { ancestorsOf, isDeletion, liveBodies, sinceDeletion, wasDeleted, type Known } from './known.js';
+import { ancestorsOf, isDeletion, liveBodies, sinceDeletion, type Known } from './known.js';
 import { isInJoint } from './joint.js';
 import { actions, isEffect, type Asked } from './operations.js';
 
@@ -7,6 +7,8 @@ import { actions, isEffect, type Asked } from './operations.js';
 export interface Judged {
   readonly asked: Asked;
   readonly outcome: Outcome;
+  /** Since it was asked for, the store of its device has said that there is no such document. */
+  readonly sawNone: boolean;
 }
 
 /** What a device says became of an operation. */
@@ -24,24 +26,22 @@ export function outcomeOf(event: DocumentEvent | undefined, failure: FailedOpera
 }
 
 /** Why what the device says is not true; undefined: it is. */
-export function untruth(
-  asked: Asked,
-  outcome: Outcome,
-  known: Known,
-  ofDocument: readonly Judged[],
-): string | undefined {
+export function untruth(judged: Judged, known: Known, ofDocument: readonly Judged[]): string | undefined {
+  const { asked, outcome } = judged;
   switch (outcome.is) {
     case 'lost':
       return 'it has no outcome';
     case 'applied':
+      if (ancestorsOf(known, outcome.event.rev).length === 0)
+        return `its revision ${String(outcome.event.rev)} is nowhere`;
       if (isInWinner(asked, known) || isOverruled(outcome.event, known)) return undefined;
       if (isInJoint(asked, known, ofDocument)) return undefined;
       if (isDeletion(asked.action)) return `it has deleted the document, and ${String(known.winner?.rev)} is there`;
       return `it is applied (${String(outcome.event.rev)}), and the history of the winner ${String(known.winner?.rev)} does not hold it`;
     case 'already-applied':
-      return wasSo(asked, known) ? undefined : 'it is already applied, and no revision was ever so';
+      return wasSo(judged, known) ? undefined : 'it is already applied, and no revision was ever so';
     case 'failed':
-      return falseReason(asked, outcome.failure, known);
+      return falseReason(judged, outcome.failure, known);
   }
 }
 
@@ -61,8 +61,8 @@ export function isLater(one: DocumentEvent, other: DocumentEvent): boolean {
   return one.sequence > other.sequence || (one.sequence === other.sequence && one.index > other.index);
 }
 
-function wasSo(asked: Asked, known: Known): boolean {
-  if (isDeletion(asked.action)) return !known.wasThere || wasDeleted(known);
+function wasSo({ asked, sawNone }: Judged, known: Known): boolean {
+  if (isDeletion(asked.action)) return sawNone;
   return liveBodies(known).some((doc) => isEffect(doc, asked));
 }
 
@@ -71,16 +71,16 @@ function wasSo(asked: Asked, known: Known): boolean {
  *
  * - `guard_mismatch`: of some revision the operation's guard says so, and neither it nor what came before it has the value
  *   that only this operation sets.
- * - `missing`: the document was deleted at some time, or was not there at the beginning.
+ * - `missing`: since the operation was asked for, the store of its device has said that there is no such document.
  * - `conflicting_content`: some revision is a live document with other fields.
  * - any other code has no true reason here.
  */
-function falseReason(asked: Asked, { code }: FailedOperation, known: Known): string | undefined {
+function falseReason({ asked, sawNone }: Judged, { code }: FailedOperation, known: Known): string | undefined {
   const others = liveBodies(known).filter((doc) => !isEffect(doc, asked) && !comesAfter(doc, asked, known));
   const isTrue =
     (code === 'guard_mismatch' &&
       others.some((doc) => actions[asked.action]?.guard?.(doc, asked.content)?.code === code)) ||
-    (code === 'missing' && (!known.wasThere || wasDeleted(known))) ||
+    (code === 'missing' && sawNone) ||
     (code === 'conflicting_content' && others.length > 0);
   return isTrue ? undefined : `it has failed with ${code}, and that was never so`;
 }
