@@ -13,7 +13,7 @@ import type {
   RetryReceipt,
   SeenBySync,
 } from './model/client.js';
-import { AfieldError, ClientClosedError, OtherStoreError } from './model/errors.js';
+import { AfieldError, ClientClosedError, OtherStoreError, StoreLeftError } from './model/errors.js';
 import { addressOf } from './model/store-name.js';
 import type { DocumentEvent } from './model/event.js';
 import { wrongInDocIds } from './model/doc-ids.js';
@@ -27,7 +27,8 @@ import type { BulkOperationStatus, ClientStatus, Drained, FailedOperation, NotDo
 import { Draining } from './drained.js';
 import { quietMs } from './run/gate.js';
 import { Leadership } from './leadership.js';
-import { checkOptions } from './options.js';
+import { Logout } from './logout.js';
+import { checkLogoutOptions, checkOptions } from './options.js';
 import { partsOf, type Parts } from './parts.js';
 import { Intake } from './queue/intake.js';
 import { operationCopyOf } from './queue/copy.js';
@@ -63,6 +64,7 @@ class AfieldClient implements Client {
   readonly #store: SharedStore;
   readonly #leadership: Leadership;
   readonly #intake: Intake;
+  readonly #logout: Logout;
   readonly #shown: Shown;
   readonly #draining: Draining;
   #started: Promise<void> | undefined;
@@ -70,6 +72,8 @@ class AfieldClient implements Client {
   #unsubscribe: (() => void) | undefined;
   /** Calls that are under way: what they store must be answered for, also while closing. */
   readonly #answering = new Set<Promise<unknown>>();
+  /** Those of them that may wait for ever. */
+  readonly #waiting = new WeakSet<Promise<unknown>>();
 
   constructor(options: ClientOptions) {
     const closed = this.#closing.signal;
@@ -139,7 +143,21 @@ class AfieldClient implements Client {
     const decided = (): void => {
       this.#work.decided();
     };
-    this.#store = new SharedStore({ ...parts, name: options.name, owner, changed, poke, noticed, decided });
+    this.#logout = new Logout(parts, {
+      work: this.#work,
+      open: () => this.#store.open(),
+      settled: () => Promise.allSettled([...this.#answering].filter((call) => !this.#waiting.has(call))),
+      close: () => this.close(),
+    });
+    const finishWipe = (): Promise<void> => this.#logout.finish();
+    const left = (): void => {
+      void this.#logout.leave();
+    };
+    const opening = (): void => {
+      this.#logout.listen();
+    };
+    const heard = { changed, poke, noticed, decided, opening, finishWipe, left };
+    this.#store = new SharedStore({ ...parts, name: options.name, owner, ...heard });
     const announce = (): void => {
       this.#announce();
     };
@@ -311,7 +329,9 @@ class AfieldClient implements Client {
   }
 
   drained(options: { readonly signal?: AbortSignal } = {}): Promise<Drained> {
-    return this.#answer(() => this.#draining.wait(options.signal));
+    const waiting = this.#answer(() => this.#draining.wait(options.signal));
+    this.#waiting.add(waiting);
+    return waiting;
   }
 
   start(): Promise<void> {
@@ -330,6 +350,11 @@ class AfieldClient implements Client {
     this.#assertOpen();
     this.#parts.session.renew();
     this.#wakeUp();
+  }
+
+  async logout(options: { readonly force?: boolean } = {}): Promise<void> {
+    this.#assertOpen();
+    await this.#logout.run(checkLogoutOptions(options).force === true);
   }
 
   close(): Promise<void> {
@@ -358,6 +383,7 @@ class AfieldClient implements Client {
     await this.#store.settled();
     await Promise.allSettled(this.#answering);
     this.#store.close();
+    this.#logout.close();
     await this.#leadership.ended();
     await this.#work.close();
     // A handle that is closed already is what is wanted: handles of one database share their connection.
@@ -368,6 +394,7 @@ class AfieldClient implements Client {
   /** Runs a call that stores something: while closing it is waited for. */
   #answer<Value>(call: () => Promise<Value>): Promise<Value> {
     if (this.#closing.signal.aborted) return Promise.reject(new ClientClosedError());
+    if (this.#logout.isLeaving) return Promise.reject(new StoreLeftError());
     const answering = call();
     const forget = (): void => {
       this.#answering.delete(answering);

@@ -3,6 +3,7 @@ import type { Parts } from './parts.js';
 import { beginWait } from './retry/wait.js';
 import type { SharedStore } from './shared-store.js';
 import { keepPresence } from './tabs/presence.js';
+import { runNote } from './wipe.js';
 import type { Work } from './work.js';
 
 const watchEveryMs = 60_000;
@@ -87,7 +88,7 @@ export class Leadership {
   async #goOn(storeId: string): Promise<void> {
     const { options, environment, lease, closed } = this.#parts;
     // Noted before anything runs. Once: at a second try, after the store has failed, it would find its own note.
-    this.#before ??= { stopped: await keepPresence(environment.presence, `afield:${options.name}:run`, lease, closed) };
+    this.#before ??= { stopped: await keepPresence(environment.presence, runNote(options.name), lease, closed) };
     this.#work.lead(storeId);
     this.#changed();
     await this.#work.resume(storeId, this.#before.stopped, this.#announce);

@@ -105,6 +105,17 @@ export function replicationMode({ server, replication = 'managed' }: ClientOptio
   return replication === true ? 'managed' : replication;
 }
 
+/** Checks what an app hands to `logout`: a misspelt `force` must not pass for none. */
+export function checkLogoutOptions(options: { readonly force?: boolean }): { readonly force?: boolean } {
+  const { force, ...unknown } = options as Partial<Record<string, unknown>>;
+  const [other] = Object.keys(unknown);
+  if (other !== undefined) throw new AfieldError('invalid_option', `logout: there is no option \`${other}\`.`);
+  if (force !== undefined && typeof force !== 'boolean') {
+    throw new AfieldError('invalid_option', 'logout: `force` must be true or false.');
+  }
+  return force === undefined ? {} : { force };
+}
+
 /** The actions by their names, the built-in ones among them. */
 export function actionsByName(actions: readonly AnyAction[]): ReadonlyMap<string, AnyAction> {
   const byName = new Map<string, AnyAction>(builtIn.map((action) => [action.name, action]));

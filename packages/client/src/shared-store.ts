@@ -1,5 +1,5 @@
 import type { Channel, Environment } from './model/environment.js';
-import { ClientClosedError, OtherStoreError } from './model/errors.js';
+import { ClientClosedError, OtherStoreError, StoreLeftError } from './model/errors.js';
 import type { Owner } from './model/store-name.js';
 import type { Session } from './http/session.js';
 import type { PageEvents } from './outbox/page-events.js';
@@ -37,6 +37,12 @@ export interface SharedStoreParts {
   readonly noticed: (headers: readonly Header[]) => void;
   /** A person has decided something in another tab, and it was read. */
   readonly decided: () => void;
+  /** The store is about to be used. */
+  readonly opening: () => void;
+  /** An earlier logout was cut off: resolves when what it has left is removed. */
+  readonly finishWipe: () => Promise<void>;
+  /** The store is being removed: its person has logged out in another tab. */
+  readonly left: () => void;
 }
 
 /** The queue's store, which all tabs share: opened once, read again when another tab says that there is news. */
@@ -84,7 +90,12 @@ export class SharedStore {
     this.#channel ??= environment.channel(`afield:${name}`, () => {
       void this.#onceOurs(() => this.#lookForNew());
     });
-    const storeId = await this.read();
+    this.#parts.opening();
+    const storeId = await this.read().catch(async (error: unknown) => {
+      if (!(error instanceof StoreLeftError)) throw error;
+      await this.#parts.finishWipe();
+      return this.read();
+    });
     pageEvents.listen((news) => environment.channel(`afield:${name}:events`, news));
     this.#reading = this.#readQuarantine();
     return storeId;
@@ -149,7 +160,11 @@ export class SharedStore {
       await queue.loadNew();
       noticed(await queue.refreshOpen());
       poke();
-    } catch {
+    } catch (error) {
+      if (error instanceof StoreLeftError) {
+        this.#parts.left();
+        return;
+      }
       environment.warn('What another tab has changed could not be read. It is looked at again in a minute.');
     }
   }

@@ -59,6 +59,9 @@ export class TestPresence implements Presence {
   noted(name: string): string | undefined {
     return this.notes.get(name);
   }
+  forget(name: string): void {
+    this.notes.delete(name);
+  }
   set(visible: boolean): void {
     this.isVisible = visible;
     for (const listener of [...this.#listeners]) listener();
@@ -132,6 +135,9 @@ export class TestBed {
           subscribe: (changed) => presence.subscribe(changed),
           note: (name, text) => {
             if (isAlive) presence.note(name, text);
+          },
+          forget: (name) => {
+            if (isAlive) presence.forget(name);
           },
         },
         ...options.environment,

@@ -27,6 +27,10 @@ export class FakePresence implements Presence {
     return this.#notes.get(name);
   }
 
+  forget(name: string): void {
+    this.#notes.delete(name);
+  }
+
   /** The page comes into view or goes out of it. */
   set(visible: boolean): void {
     this.#visible = visible;

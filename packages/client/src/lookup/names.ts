@@ -18,6 +18,36 @@ export async function removeOlder(
   for (const one of older) await remove(factory, databaseName(client, { name, version: one }));
 }
 
+/**
+ * Removes all indexes of a client, of any name and version. Where an engine does not list its databases: those of these
+ * definitions and their older versions.
+ */
+export async function removeIndexes(
+  factory: IDBFactory,
+  client: string,
+  definitions: readonly Pick<IndexDefinition, 'name' | 'version'>[],
+): Promise<void> {
+  const prefix = prefixOf(client, '').replace(/-v$/, '');
+  const names = (await listed(factory))?.filter((name) => name.startsWith(prefix));
+  const guessed = definitions.flatMap(({ name, version }) =>
+    Array.from({ length: Math.min(mostOlder, version) }, (_, place) =>
+      databaseName(client, { name, version: version - place }),
+    ),
+  );
+  for (const name of names ?? guessed) await remove(factory, name);
+}
+
+/** Names of all databases; undefined where the engine does not list them. */
+async function listed(factory: IDBFactory): Promise<readonly string[] | undefined> {
+  // Firefox before 126.
+  const list = (factory as Partial<IDBFactory>).databases;
+  try {
+    return (await list?.call(factory))?.flatMap(({ name }) => name ?? []);
+  } catch {
+    return undefined;
+  }
+}
+
 function remove(factory: IDBFactory, database: string): Promise<void> {
   return new Promise((resolve) => {
     try {
@@ -32,20 +62,13 @@ function remove(factory: IDBFactory, database: string): Promise<void> {
 }
 
 async function olderVersions(factory: IDBFactory, prefix: string, version: number): Promise<readonly number[]> {
-  // Some engines do not list their databases (Firefox before 126).
-  const list = (factory as Partial<IDBFactory>).databases;
-  if (list === undefined) {
+  if ((factory as Partial<IDBFactory>).databases === undefined) {
     return Array.from({ length: Math.min(mostOlder, version - 1) }, (_, place) => version - 1 - place);
   }
-  try {
-    const all = await list.call(factory);
-    return all.flatMap(({ name = '' }) => {
-      const found = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : Number.NaN;
-      return Number.isInteger(found) && found < version ? [found] : [];
-    });
-  } catch {
-    return [];
-  }
+  return ((await listed(factory)) ?? []).flatMap((name) => {
+    const found = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : Number.NaN;
+    return Number.isInteger(found) && found < version ? [found] : [];
+  });
 }
 
 function prefixOf(client: string, index: string): string {

@@ -412,6 +412,13 @@ export interface Client {
   syncNow(): void;
   /** The app has new credentials (R12): waiting work goes on, and documents that were `forbidden` are sent once more (S2). */
   signedIn(): void;
+  /**
+   * Takes leave of this store (S7): closes the client in all tabs, then removes its databases, indexes and notes from the
+   * device. Works offline. Rejects with `UnsyncedWorkError` and removes nothing while there is work that no server has;
+   * `force` gives that up. Rejects with `AfieldError` (`wipe_unfinished`) when a tab that does not answer holds a database
+   * for ten seconds: what is left then is removed when the store is opened next, before anything is shown.
+   */
+  logout(options?: { readonly force?: boolean }): Promise<void>;
   /** Stops and lets go of everything: no timer, no handle, no lock remains. What runs is cut off safely. */
   close(): Promise<void>;
 }

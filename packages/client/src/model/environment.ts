@@ -41,6 +41,8 @@ export interface Presence {
   note(name: string, text: string): unknown;
   /** The text that was kept last; undefined where there is none, or the engine cannot keep any. */
   noted(name: string): string | undefined | Promise<string | undefined>;
+  /** Removes the text, and its name (S7). Without it an empty page of notes may stay on the device. */
+  forget?(name: string): unknown;
 }
 
 /** The effects that the client needs from outside. Each can be replaced in tests. */

@@ -118,6 +118,27 @@ export class OtherStoreError extends AfieldError {
   }
 }
 
+/**
+ * `logout()` was refused: there is work that no server has. Nothing was removed. Bring it over (`drained()`), keep it
+ * (`exportPending()`), or give it up (`logout({ force: true })`).
+ */
+export class UnsyncedWorkError extends AfieldError {
+  constructor(readonly counts: WorkCounts) {
+    const left = Object.entries(counts).filter(([, count]) => count > 0);
+    super(
+      'unsynced_work',
+      `There is work that is on this device alone: ${left.map(([kind, count]) => `${String(count)} ${kind}`).join(', ')}. Nothing was removed.`,
+    );
+  }
+}
+
+/** The person whose store this is has logged out, here or in another tab: it is being removed from the device. */
+export class StoreLeftError extends AfieldError {
+  constructor() {
+    super('store_left', 'The store is being removed from this device: its person has logged out.');
+  }
+}
+
 /** The local store was written by a newer Afield. Nothing was changed in it. */
 export class StoreTooNewError extends AfieldError {
   constructor(what: string, version: number) {

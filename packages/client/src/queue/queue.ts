@@ -1,5 +1,5 @@
 import { z } from 'zod/mini';
-import { AfieldError, RetryableError, StoreTooNewError } from '../model/errors.js';
+import { AfieldError, RetryableError, StoreLeftError, StoreTooNewError } from '../model/errors.js';
 import type { Doc } from '../model/json.js';
 import type { Owner } from '../model/store-name.js';
 import type { WriteRow } from '../model/pouch.js';
@@ -23,6 +23,7 @@ import {
   storedOperations,
   storedVersion,
   storeDoc,
+  wipeNoteId,
   withRev,
   type BatchRecord,
   type Header,
@@ -77,6 +78,7 @@ export class Queue {
     owner: Owner = { user: undefined, server: undefined },
   ): Promise<{ storeId: string; user: string | undefined; reports: readonly Report[] }> {
     const docs = await this.#db.range('h', 'h\uffff');
+    assertNotLeft(docs);
     const found = docs.find(({ _id }) => _id === 'hs');
     const stored =
       found === undefined ? await this.#name(newStoreId, now, owner) : readAs(storeDoc, found, 'The local store');
@@ -170,8 +172,10 @@ export class Queue {
   /** Reads the headers anew that are not at their end. Answers with those that someone else has changed. */
   async refreshOpen(): Promise<readonly Header[]> {
     const open = this.headers().filter(({ state }) => !endStates.has(state));
-    const rows = await this.#db.read(open.map(({ _id }) => _id));
-    return this.#keepNewer(rows.flatMap(({ doc }) => doc ?? []));
+    const rows = await this.#db.read([...open.map(({ _id }) => _id), wipeNoteId]);
+    const docs = rows.flatMap(({ doc }) => doc ?? []);
+    assertNotLeft(docs);
+    return this.#keepNewer(docs);
   }
 
   /**
@@ -566,6 +570,11 @@ export class Queue {
 /** Whether a header that was just created has taken a number that was used before. One that runs already stays. */
 function isReused({ _rev, state, attempts }: Header): boolean {
   return generationOf(_rev) > 1 && state === 'queued' && attempts === 0;
+}
+
+/** Whoever finds that the store is being removed keeps away from it (S7). */
+function assertNotLeft(docs: readonly Doc[]): void {
+  if (docs.some(({ _id }) => _id === wipeNoteId)) throw new StoreLeftError();
 }
 
 /** What is written to remove a document. */

@@ -74,6 +74,19 @@ export class LocalDatabase implements DocumentStore {
     await this.#pouch?.close();
   }
 
+  /** Takes a new connection from now on; another tab of this process may have closed the one that they shared. */
+  async reopen(): Promise<void> {
+    const before = this.#pouch;
+    this.#pouch = undefined;
+    await before?.close().catch(() => undefined); // it is closed already: that is what is wanted
+  }
+
+  /** Removes the database, with its views. A later call makes a new one. */
+  async destroy(): Promise<void> {
+    await this.reopen();
+    await this.#open().destroy();
+  }
+
   async read(ids: readonly string[]): Promise<readonly DocRow[]> {
     if (ids.length === 0) return [];
     const found = docRowsByKey(await this.#rows({ keys: ids, include_docs: true, conflicts: true }));

@@ -4,6 +4,7 @@ import type { Presence } from '../model/environment.js';
 export interface OwnPresence extends Presence {
   note(name: string, text: string): void;
   noted(name: string): string | undefined;
+  forget?(name: string): void;
 }
 
 /**
@@ -39,6 +40,13 @@ export function ownPresence(): OwnPresence {
         localStorage.setItem(name, text);
       } catch {
         // Full, or closed to this page: then stops of the process are not counted, and nothing else is lost.
+      }
+    },
+    forget: (name) => {
+      try {
+        localStorage.removeItem(name);
+      } catch {
+        // Closed to this page: then there is nothing of ours in it.
       }
     },
     noted: (name) => {

@@ -14,12 +14,14 @@ export async function keepPresence(
   if (closed.aborted) return undefined;
   const note = (): unknown =>
     presence.note(name, `${lease} ${presence.visible() && !closed.aborted ? 'visible' : 'hidden'}`);
-  const unsubscribe = presence.subscribe(() => {
-    void note();
-  });
+  const noteAgain = (): void => {
+    // What another tab has removed, because its person has logged out, does not come back (S7).
+    if (presence.noted(name) !== undefined) void note();
+  };
+  const unsubscribe = presence.subscribe(noteAgain);
   closed.addEventListener('abort', () => {
     unsubscribe();
-    void note();
+    noteAgain();
   });
   await unlessClosed(note(), closed);
   return before?.[1] === 'visible' ? before[0] : undefined;

@@ -20,7 +20,9 @@ const {
   PlanRefusedError,
   RetryableError,
   SignInRequiredError,
+  StoreLeftError,
   StoreTooNewError,
+  UnsyncedWorkError,
 } = errors;
 
 describe('a client in a worker: calls', () => {
@@ -160,6 +162,16 @@ describe('a client in a worker: calls', () => {
       new ClientClosedError(),
       new OtherStoreError('other_server'),
       new StoreTooNewError('The queue', 9),
+      new StoreLeftError(),
+      new UnsyncedWorkError({
+        pending: 1,
+        failed: 0,
+        stopped: 0,
+        quarantined: 0,
+        unpublished: 0,
+        unreported: 0,
+        unconfirmed: 2,
+      }),
       new RetryableError('Later.', { class: 'throttled', code: '429', notBeforeMs: 500 }),
       new IndexNotReadyError('by-name', 'parked', 'keys'),
       new PlanRefusedError('below_itself', 'The target lies below.'),

@@ -182,6 +182,11 @@ class ConnectedClient implements RemoteClient {
     this.#connection.end(new AfieldError('disconnected', 'This page has let go of its worker. Call connectClient().'));
   }
 
+  async logout(...args: Parameters<Client['logout']>): Promise<void> {
+    await this.#call('logout', args);
+    this.#connection.end(new ClientClosedError());
+  }
+
   async #close(): Promise<void> {
     // A worker that is gone holds nothing any more.
     if (this.#connection.over === undefined) await this.#call('close', []).catch(unlessLost);
@@ -222,6 +227,10 @@ class ConnectedClient implements RemoteClient {
         return this.#credentials(question.why);
       case 'noted':
         return this.#presence.noted(question.name);
+      case 'forget':
+        this.#notes.delete(question.name);
+        this.#presence.forget?.(question.name);
+        return undefined;
       case 'note': {
         const { name, text } = question;
         this.#notes.set(name, text);

@@ -47,6 +47,7 @@ const clientMethods = [
   'drained',
   'syncNow',
   'signedIn',
+  'logout',
   'close',
 ] as const satisfies readonly (keyof Client)[];
 export type ClientMethod = (typeof clientMethods)[number];
@@ -107,6 +108,7 @@ const question = z.discriminatedUnion('of', [
   z.object({ of: z.literal('credentials'), why: z.enum(['first', 'refused']) }),
   z.object({ of: z.literal('noted'), name: z.string() }),
   z.object({ of: z.literal('note'), name: z.string(), text: z.string() }),
+  z.object({ of: z.literal('forget'), name: z.string() }),
 ]);
 export type Question = z.infer<typeof question>;
 

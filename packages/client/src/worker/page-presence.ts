@@ -23,6 +23,7 @@ export function pagePresence(endpoint: Endpoint = ownEndpoint()): Presence {
     },
     // Without an answer nothing is noted: then stops of the process are not counted, and nothing else is lost.
     note: (name, text) => page.ask({ of: 'note', name, text }).catch(() => undefined),
+    forget: (name) => page.ask({ of: 'forget', name }).catch(() => undefined),
     noted: async (name) => {
       const text = await page.ask({ of: 'noted', name }).catch(() => undefined);
       return typeof text === 'string' ? text : undefined;

@@ -11,7 +11,9 @@ import {
   PlanRefusedError,
   RetryableError,
   SignInRequiredError,
+  StoreLeftError,
   StoreTooNewError,
+  UnsyncedWorkError,
 } from '../model/errors.js';
 
 /** Our errors, the most special first, with the fields that each of them has. */
@@ -29,6 +31,11 @@ const classes = {
     fields: z.object({ code: z.string(), counts: z.record(z.string(), z.number()) }),
   },
   ClientClosedError: { of: ClientClosedError, fields: z.object({ code: z.string() }) },
+  StoreLeftError: { of: StoreLeftError, fields: z.object({ code: z.string() }) },
+  UnsyncedWorkError: {
+    of: UnsyncedWorkError,
+    fields: z.object({ code: z.string(), counts: z.record(z.string(), z.number()) }),
+  },
   OtherStoreError: { of: OtherStoreError, fields: z.object({ code: z.string() }) },
   StoreTooNewError: { of: StoreTooNewError, fields: z.object({ code: z.string() }) },
   IndexNotReadyError: {
