@@ -193,4 +193,3 @@ export class Logout {
     this.#channel?.announce(message);
   }
 }
-
