@@ -170,6 +170,9 @@ class AfieldClient implements Client {
       open: () => this.#store.open(),
       changed$: this.#shown.status$,
     });
+    this.#shown.status$.subscribe(() => {
+      this.#work.shown();
+    });
     this.bulkOperations$ = this.#shown.bulkOperations$;
     this.status$ = this.#shown.status$;
     this.failures$ = this.#shown.failures$;

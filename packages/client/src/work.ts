@@ -8,7 +8,7 @@ import { takenBy } from './outbox/taken.js';
 import { noTransfer, operationCounts } from './status.js';
 import { publicationsOf } from './publications.js';
 import type { Publication } from './sync/publication.js';
-import { progressOf, type Progress, type ProgressParts } from './sync/device.js';
+import { isMoving, progressOf, type Progress, type ProgressParts } from './sync/device.js';
 import { Results, storedProof } from './sync/results.js';
 
 /** All that runs in the tab that leads: bulk operations, indexes, push and pull, results. */
@@ -16,6 +16,8 @@ export class Work {
   readonly #parts: Parts;
   #isLeader = false;
   #results: Results | undefined;
+  /** What moved when it was last looked at. */
+  #seen = '';
   #publications: readonly Publication[] = [];
 
   constructor(parts: Parts) {
@@ -110,6 +112,20 @@ export class Work {
     if (this.#isLeader) this.#parts.conflictWatch.poke();
   }
 
+  /**
+   * Something that is shown has changed: where nothing moves any more, the device document may have something new to say,
+   * whatever it was that came to its end.
+   */
+  shown(): void {
+    if (!this.#isLeader || this.#results === undefined) return;
+    const counts = this.counts();
+    const { push, healing } = this.status();
+    const seen = JSON.stringify([counts, push.state, healing.state]);
+    if (seen === this.#seen) return;
+    this.#seen = seen;
+    if (!isMoving(counts)) this.#results.poke();
+  }
+
   /** What is reported to the server has changed. */
   reported(): void {
     this.#results?.poke();
@@ -196,7 +212,7 @@ export class Work {
   }
 
   #newResults(store: string): Results | undefined {
-    const { options, requests, transfer, environment } = this.#parts;
+    const { options, requests, transfer, environment, queue } = this.#parts;
     const place = resultsOf(options);
     if (place === undefined) return undefined;
     let isWarned = false;
@@ -205,7 +221,13 @@ export class Work {
       ...this.#progressParts(),
       ...transfer,
       server: new ServerDatabase(place.url, requests, 'retry'),
-      origin: { store, user: options.user },
+      origin: {
+        store,
+        // Without the option the store learns whose it is from the server.
+        get user() {
+          return queue.user;
+        },
+      },
       appVersion: options.appVersion,
       breathe: environment.breathe,
       disclosure: {

@@ -1,3 +1,4 @@
+import { deviceDocument } from '@afield/client/results';
 import type { StoredDocument } from '@afield/testing';
 import { when, type Invariant } from './invariant.js';
 import { recordOf, type Mutation } from './stored.js';
@@ -106,6 +107,19 @@ function differences({ target, local, records, queue, options }: CrashWorld): st
   const revOf = (id: string, database: typeof local): string | undefined => database.tree(id)?.winner?.rev;
   const different = local.ids().filter((id) => !refused.has(id) && revOf(id, local) !== revOf(id, records));
   return different.map((id) => `${id} is not on the server as it is on the device`);
+}
+
+/** The device document says that nothing is on its way, but events of what the server has refused: that comes last. */
+export function isToldOfDevice({ queue, results }: CrashWorld): boolean {
+  const docs = results
+    .ids()
+    .flatMap((id) => (id.startsWith('device:') ? [deviceDocument.parse(results.read(id))] : []));
+  const last = Number(queue.headers().at(-1)?._id.slice('h:'.length) ?? 0);
+  const refused = queue.failures().filter((one) => one.refused !== null).length;
+  return docs.some(
+    ({ lastSequence, pending, unpublished, unreported, unconfirmed }) =>
+      lastSequence === last && pending + unreported + unconfirmed === 0 && unpublished <= refused,
+  );
 }
 
 /** The server has one result of each bulk operation, and it says what the device says. */

@@ -16,6 +16,7 @@ import {
   type Validate,
 } from '@afield/testing';
 import { actionsOf, builtInNames } from './actions.js';
+import { isToldOfDevice } from './document-invariants.js';
 import { isPublished } from './event-invariants.js';
 import type { Invariant } from './invariant.js';
 import { invariants } from './invariants.js';
@@ -217,7 +218,8 @@ export class CrashWorld {
       isAtRest &&
       (push.state === 'off' || push.attempts > 0) &&
       this.queue.headers().every(({ unsettled }) => unsettled === undefined) &&
-      isPublished(this)
+      isPublished(this) &&
+      isToldOfDevice(this)
     );
   }
 

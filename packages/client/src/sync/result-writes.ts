@@ -23,7 +23,8 @@ export interface Companion {
   readonly id: string;
   /** What the server has, when it is known without a question. */
   readonly known: Present | undefined;
-  make(present: Present | undefined): Doc;
+  /** Undefined: what is there says it already. */
+  make(present: Present | undefined): Doc | undefined;
 }
 
 export type Present = Pick<DocRow, 'rev' | 'doc' | 'deleted'>;
@@ -145,6 +146,7 @@ class Writer {
   /** False when the server has another one than is known. */
   async #writeCompanion(known: Present): Promise<boolean> {
     const own = this.#companion.make(known);
+    if (own === undefined) return true;
     const row = (await this.#send([own])).get(own._id);
     if (row?.ok === false && row.error === 'conflict') return false;
     this.#keep(own, row);

@@ -91,6 +91,8 @@ export class Results implements Carrier {
   /** Someone waits for a device document that is sent from now on. */
   #isAsked = false;
   #proofs = 0;
+  /** The device document on the server is the one that is remembered: no other tab, and no run that ended early, has written it. */
+  #isSure = false;
   #data: ResultsData = nothingSent;
 
   constructor(parts: ResultsParts) {
@@ -155,7 +157,12 @@ export class Results implements Carrier {
 
   async #next(data: ResultsData): Promise<ResultsStep | undefined> {
     const { queue, reports, edits } = this.#parts;
-    this.#data = data;
+    if (data !== this.#data) {
+      // Nothing is remembered of a run before; what another tab has written meanwhile, it knew better.
+      if (this.#data !== nothingSent) await this.#refresh();
+      this.#data = data;
+      this.#isSure = data.device === null;
+    }
     const step: ResultsStep = { headers: [], edits: false, isRound: false };
     if (data.again) return step;
     this.#arm(data);
@@ -181,8 +188,11 @@ export class Results implements Carrier {
     const { clock, counts } = this.#parts;
     const now = clock.wall();
     this.#rounds.armSeen(device?.sentAt ?? now);
-    if (!isMoving(counts())) this.#rounds.roundOver();
-    else this.#rounds.armRound(Math.max(roundAt ?? 0, this.#waiting()[0]?.queuedAt ?? now));
+    const [waiting] = this.#waiting();
+    // At a start it is not known yet whether all is confirmed and published: that is no reason to report.
+    const since = waiting === undefined ? now : Math.max(roundAt ?? 0, waiting.queuedAt);
+    if (isMoving(counts())) this.#rounds.armRound(since);
+    else this.#rounds.roundOver();
   }
 
   #nextRound(): void {
@@ -197,7 +207,7 @@ export class Results implements Carrier {
     if (!this.#rounds.isRoundDue && isMoving(counts())) return false;
     const progress = await progressOf(this.#parts, data.confirmedUpTo);
     if (!this.#rounds.isRoundDue && isMoving(progress)) return false;
-    return this.#isAsked || this.#truthOf(progress) !== data.device?.truth;
+    return this.#isAsked || !this.#isSure || this.#truthOf(progress) !== data.device?.truth;
   }
 
   #truthOf(progress: Progress): string {
@@ -212,12 +222,12 @@ export class Results implements Carrier {
     const edits = step.edits ? await this.#editsParcel(data) : undefined;
     // Before anything is sent: what it says is true whatever becomes of the rest.
     const progress = await progressOf(this.#parts, data.confirmedUpTo);
-    const companion = this.#companion(progress, data);
     const all = [...parcels.map(({ parcel }) => parcel), ...(edits === undefined ? [] : [edits.parcel])];
+    const companion = this.#companion(progress, data, all.length > 0);
     const delivery = await deliver(server, all, companion, breathe);
     const delivered = parcels.filter(({ parcel }) => delivery.delivered.has(parcel.name));
     await this.#keep(parcels, delivered, delivery);
-    const isRefused = delivery.error === undefined && delivery.refusal === undefined && !delivery.isOld;
+    const isTaken = delivery.error === undefined && delivery.refusal === undefined && !delivery.isOld;
     const next = {
       ...data,
       ...(step.isRound && delivery.error === undefined ? { roundAt: clock.wall() } : {}),
@@ -225,11 +235,12 @@ export class Results implements Carrier {
       ...this.#sent(delivery, companion, progress, data),
     };
     if (step.isRound && delivery.error === undefined) this.#rounds.roundOver();
+    if (delivery.error === undefined && delivery.refusal === undefined) this.#isSure = true;
     if (wasAsked && delivery.companion !== undefined && !isMoving(progress)) this.#isAsked = false;
     this.#data = next;
     // While others get through, the ones that do not wait for their turn.
     const goesOn = delivery.error === undefined && unreported(queue, reports).some(({ id }) => !this.#stuck.has(id));
-    const error = isRefused || goesOn ? undefined : (delivery.error ?? whyNot(delivery));
+    const error = isTaken || goesOn ? undefined : (delivery.error ?? whyNot(delivery));
     return { data: next, transferred: delivered.length, ...(error === undefined ? {} : { error }) };
   }
 
@@ -261,18 +272,23 @@ export class Results implements Carrier {
     return { parcel, sent: () => ({ truth: truthOfEdits(list), chunks: parcel.chunks() }) };
   }
 
-  #companion(progress: Progress, data: ResultsData): Companion & { readonly lost: () => boolean } {
+  #companion(progress: Progress, data: ResultsData, isCounting: boolean): Companion & { readonly lost: () => boolean } {
     const { origin, appVersion, clock } = this.#parts;
     const { device } = data;
+    // Every delivery of results is counted in it; while something moves it would be old at once.
+    const mayChange = this.#rounds.isRoundDue || !isMoving(progress);
+    const hasChanged = mayChange && this.#truthOf(progress) !== device?.truth;
+    const isNew = isCounting || hasChanged || this.#isAsked || this.#rounds.isSeenDue;
     let isLost = false;
     return {
       id: deviceId(origin.store),
-      known: device === null ? undefined : { rev: device.rev, deleted: false, doc: undefined },
+      known: device === null || !this.#isSure ? undefined : { rev: device.rev, deleted: false, doc: undefined },
       lost: () => isLost,
       make: (present) => {
         const isKnown = device !== null && present?.rev === device.rev;
         const theirs = isKnown ? device.writes : writesOf(present);
         isLost = device !== null && (theirs === undefined || theirs < device.writes);
+        if (isKnown && !isNew) return undefined;
         const writes = Math.max(theirs ?? 0, device?.writes ?? 0) + 1;
         // Of a server that has lost something nobody knows what it has.
         const known = isLost ? { ...progress, asOf: 0, drained: false } : progress;
@@ -300,9 +316,8 @@ export class Results implements Carrier {
   }
 
   async #keep(sent: readonly Sent[], delivered: readonly Sent[], delivery: Delivery): Promise<void> {
-    const { queue, reports } = this.#parts;
     // What another tab knows better is read before the next attempt.
-    if (delivery.isOld) reports.loaded((await queue.refreshAll()).reports);
+    if (delivery.isOld) await this.#refresh();
     if (delivery.error === undefined) for (const { header } of sent) this.#stuck.add(header.id);
     for (const { header } of delivered) this.#stuck.delete(header.id);
     await this.#write(
@@ -313,12 +328,19 @@ export class Results implements Carrier {
     );
   }
 
+  async #refresh(): Promise<void> {
+    const { queue, reports, edits } = this.#parts;
+    reports.loaded((await queue.refreshAll()).reports);
+    edits.changed();
+  }
+
   /** The server has lost what was delivered, nobody knows how much of it: all is sent anew. */
   async #forgetDelivered(data: ResultsData): ReturnType<Errand<ResultsData, ResultsStep>['carry']> {
     const { queue, reports } = this.#parts;
     const known = queue.headers().filter((header) => reports.of(header).delivered !== null);
     await this.#write(known.map((header) => ({ header, change: (report) => ({ ...report, delivered: null }) })));
-    return { data: { ...data, again: false, edits: { ...data.edits, truth: '?' } }, transferred: 0 };
+    this.#data = { ...data, again: false, edits: { ...data.edits, truth: '?' } };
+    return { data: this.#data, transferred: 0 };
   }
 
   async #write(changes: readonly ReportChange[]): Promise<void> {
