@@ -11,22 +11,26 @@ import { Transfer, type Errand, type TransferParts } from './sync/transfer.js';
 const soonMs = 1000;
 const soonKey = 'heal-soon';
 
+interface DecidingParts {
+  readonly conflicts: OpenConflicts;
+  readonly resolve: ResolveConflict | undefined;
+  /** Conflicts may come at any time, not only with a pull of ours. */
+  readonly follows: boolean;
+}
+
 /** Looks for documents with conflicts, and heals them. In the tab that leads; wired together here. */
 export class ConflictWatch {
-  readonly #parts: TransferParts & Pick<HealingParts, 'local'> & { readonly follows: boolean };
+  readonly #parts: TransferParts & Pick<HealingParts, 'local'> & DecidingParts;
   readonly #transfer: Transfer<HealData, HealStep>;
   readonly #errand: Errand<HealData, HealStep>;
   #listening: { cancel(): void } | undefined;
 
   constructor(
     parts: Omit<HealingParts, 'settling'> &
-      TransferParts & {
-        readonly conflicts: OpenConflicts;
-        readonly resolve: ResolveConflict | undefined;
+      TransferParts &
+      DecidingParts & {
         /** The list of open conflicts has changed. */
         readonly found: () => void;
-        /** Conflicts may come at any time, not only with a pull of ours. */
-        readonly follows: boolean;
       },
   ) {
     this.#parts = parts;
@@ -39,7 +43,16 @@ export class ConflictWatch {
 
   async resume(): Promise<void> {
     if (this.#parts.follows) this.#listening ??= this.#listen();
-    await this.#transfer.resume();
+    const undecided = await this.#undecided();
+    await this.#transfer.resume(undecided.length === 0 ? undefined : (data) => withAgain(data, undecided));
+  }
+
+  /** A resolver may be new, or answer otherwise than that of the app's last version: what was left alone is asked again. */
+  async #undecided(): Promise<readonly string[]> {
+    const { conflicts, resolve } = this.#parts;
+    if (resolve === undefined) return [];
+    await conflicts.ready();
+    return conflicts.list().map(({ id }) => id);
   }
 
   /** There may be new conflicts. */

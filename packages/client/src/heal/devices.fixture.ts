@@ -115,6 +115,8 @@ export async function bring(from: PouchLike, to: PouchLike): Promise<void> {
     results: { id: string; changes: { rev: string }[] }[];
   };
   const docs = results.flatMap(({ id, changes }) => changes.map(({ rev }) => ({ id, rev })));
+  // A feed that is read while a document is written may leave it out; and PouchDB never answers who asks for nothing.
+  if (docs.length === 0) return;
   const answer = (await from.bulkGet({ docs, revs: true })) as { results: { docs: { ok?: object }[] }[] };
   await to.bulkDocs(
     answer.results.flatMap(({ docs: read }) => read.flatMap(({ ok }) => ok ?? [])),

@@ -227,6 +227,16 @@ describe('healing', () => {
       expect(warnings.join()).not.toContain('longer');
     });
 
+    it('S2 that comes with a new version of the app decides about conflicts that were found before', async () => {
+      const [a] = await edited();
+      await a.heal();
+      expect(await firstValueFrom(a.client.conflicts$)).toHaveLength(1);
+      await a.reopen({ resolveConflict: longer });
+      await a.heal();
+      expect(await a.live('p1')).toMatchObject([{ note: 'much longer' }]);
+      expect(await firstValueFrom(a.client.conflicts$)).toEqual([]);
+    });
+
     it('S2 that never agrees with the other device’s is not asked for ever', async () => {
       let asked = 0;
       const own =

@@ -96,8 +96,9 @@ export class Transfer<Data, Step> implements Carrier {
     this.#parts = parts;
   }
 
-  /** Takes up what the last run left: its waiting time too. */
-  async resume(): Promise<void> {
+  /** Takes up what the last run left: its waiting time too. `change`: what it remembers becomes this before. */
+  async resume(change?: (data: Data) => Data): Promise<void> {
+    if (change !== undefined) await this.#amend(change);
     const stored = await this.#read();
     if (stored.wait !== null) {
       this.#state = stateFor(stored.lastError);
