@@ -225,7 +225,18 @@ describe('failures of users who have a database each', () => {
     // A supervisor may not list the databases, but may read each of them.
     const refused = await ask('failures');
     expect(refused).toMatchObject({ code: 1, said: expect.stringContaining('/_all_dbs') as string });
+    // It may as well be a typing mistake in the name of the shared one, or that one was never made.
+    expect(refused.said).toContain(`There is no database ${results},`);
+    expect(refused.said).toContain('--user');
     expect(rows(await ask('failures', ['--user', bob]))).toMatchObject([{ user: bob }]);
+  });
+
+  it('S1 no database of the user who was named is said, with the name that it would have', async () => {
+    const nobody = own.name('nobody');
+    const missing = await ask('failures', ['--layout', 'per-user', '--user', nobody], server.admin);
+    expect(missing).toMatchObject({ code: 1, out: '' });
+    expect(missing.said).toContain(`no database ${databaseOfUser(results, nobody)} of this user`);
+    expect(missing.said).not.toContain(`no database ${results},`);
   });
 
   it('S1 no database at all is said, with what to do', async () => {

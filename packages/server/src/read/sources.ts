@@ -13,7 +13,7 @@ export interface Source {
  * Where results are: the one shared database when it is there, else a database of each user. `layout` says it when both are.
  *
  * @param user whose results are wanted; with the layout `per-user` only that one database is read
- * @throws ServerCommandError with code `database_missing` when there is none
+ * @throws ServerCommandError with code `database_missing` when there is none, `forbidden` when this user may not look for them
  */
 export async function* sourcesOf(
   couch: Couch,
@@ -24,22 +24,36 @@ export async function* sourcesOf(
   checkedName(results);
   const isShared = layout !== 'per-user' && (await isThere(couch, results));
   if (isShared) return yield { database: results };
-  if (layout !== 'shared' && user !== undefined) {
+  const sought = layout === 'per-user' ? '' : `no database ${results}, and `;
+  if (layout === 'shared') throw missing(`no database ${results}`);
+  if (user !== undefined) {
     const database = databaseOfUser(results, user);
     if (await isThere(couch, database)) return yield { database, user };
-  } else if (layout !== 'shared') {
-    let isAny = false;
+    throw missing(`${sought}no database ${database} of this user`);
+  }
+  let isAny = false;
+  try {
     for await (const database of databasesOf(couch, `${results}-`)) {
       const owner = userOfDatabase(results, database);
       if (owner === undefined) continue;
       isAny = true;
       yield { database, user: owner };
     }
-    if (isAny) return;
+  } catch (error) {
+    if (isAny || !(error instanceof ServerCommandError) || error.code !== 'forbidden') throw error;
+    const otherwise = layout === 'per-user' ? '' : `There is no database ${results}, or --results has another name. `;
+    throw new ServerCommandError(
+      'forbidden',
+      `${otherwise}Only an admin may look for the databases of all users (GET /_all_dbs): name a user with --user.`,
+    );
   }
-  throw new ServerCommandError(
+  if (!isAny) throw missing(`${sought}no database of a user`);
+}
+
+function missing(what: string): ServerCommandError {
+  return new ServerCommandError(
     'database_missing',
-    `There are no results: no database ${results}${layout === 'shared' ? '' : ', and none of a user'}. Has "afield-server setup" been run? --results gives another name.`,
+    `There are no results: ${what}. Has "afield-server setup" been run? --results gives another name.`,
   );
 }
 
