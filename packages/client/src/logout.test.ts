@@ -35,6 +35,11 @@ describe('taking leave of a store', () => {
     const { rows } = (await new bed.PouchDB(name).allDocs({})) as { rows: { id: string }[] };
     return rows.map(({ id }) => id);
   };
+  /** Notes that the store is being removed. */
+  const notes = async (): Promise<object[]> => {
+    const { rows } = (await new bed.PouchDB(queueName).allDocs({ include_docs: true })) as { rows: { doc: object }[] };
+    return rows.flatMap(({ doc }) => ('wipe' in doc ? doc : []));
+  };
   /** Databases, indexes and notes that are there. */
   const left = async (): Promise<unknown[]> => [
     ...(await docs('clinic')),
@@ -115,7 +120,7 @@ describe('taking leave of a store', () => {
     const { counts } = error as UnsyncedWorkError;
     expect(counts).toMatchObject({ pending: 0, failed: 1, quarantined: 1, unreported: 1 });
     expect(counts.unconfirmed).toBeGreaterThan(0);
-    expect(await docs(queueName)).not.toContain('hw');
+    expect(await notes()).toEqual([]);
     // Forced, all of it goes.
     await settled(failed.logout({ force: true }));
     expect(await left()).toEqual([]);
@@ -156,7 +161,7 @@ describe('taking leave of a store', () => {
     expect(await left()).toEqual([]);
   });
 
-  it('S7 what another tab has taken in at the last moment is not lost: the logout is refused', async () => {
+  it('S7 another tab that has not heard of it yet is refused what it would queue, and loses nothing in silence', async () => {
     bed.PouchDB = ofTabs(bed.PouchDB);
     const other = open({ autoStart: false });
     await other.storeId;
@@ -164,19 +169,75 @@ describe('taking leave of a store', () => {
     await client.storeId;
     const channels = bed.channels?.get('afield:clinic:leave') ?? new Set();
     let queued: Promise<unknown> | undefined;
-    // While the word is on its way, the other one takes something in.
+    // While the word is on its way, the other one queues something.
     const hears =
       (hear: (message?: unknown) => void) =>
       (message?: unknown): void => {
-        queued ??= other.enqueue(paint(['a'], 'red'));
+        queued ??= refusal(other.enqueue(paint(['a'], 'red')));
         void queued.then(() => {
           hear(message);
         });
       };
     bed.channels?.set('afield:clinic:leave', new Set([...channels].map(hears)));
-    expect(await refusal(settled(client.logout(), 1))).toMatchObject({ counts: { pending: 1 } });
-    await queued;
-    expect(await docs(queueName)).not.toContain('hw');
+    await settled(client.logout(), 1);
+    expect(await queued).toBeInstanceOf(StoreLeftError);
+    expect(await left()).toEqual([]);
+  });
+
+  it('S7 a document that is edited at the last moment is not lost: the logout is refused', async () => {
+    bed.PouchDB = ofTabs(bed.PouchDB);
+    const client = open({ autoStart: false, server: 'http://couch.test/records' });
+    await client.storeId;
+    let edited: Promise<unknown> | undefined;
+    bed.channels?.set(
+      'afield:clinic:leave',
+      new Set([() => (edited ??= new bed.PouchDB('clinic').put({ _id: 'a', colour: 'red' }))]),
+    );
+    expect(await refusal(settled(client.logout(), 1))).toMatchObject({ counts: { pending: 0, unconfirmed: 1 } });
+    await edited;
+    expect(await notes()).toEqual([]);
+    expect(await docs('clinic')).toEqual(['a']);
+    expect((await client.enqueue(paint(['a'], 'blue'))).total).toBe(1);
+  });
+
+  it('S7 what is queued between the count and the note is not lost: it is counted again', async () => {
+    bed.PouchDB = ofTabs(bed.PouchDB);
+    const other = open({ autoStart: false });
+    await other.storeId;
+    const late = new Set<Promise<unknown>>();
+    const { PouchDB } = bed;
+    bed.PouchDB = writesAfter(PouchDB, async (written) => {
+      if (!('wipe' in (written[0] ?? {})) || late.size > 0) return;
+      late.add(other.enqueue(paint(['a'], 'red')));
+      await Promise.all(late);
+    });
+    const client = open({ autoStart: false });
+    expect(await refusal(settled(client.logout()))).toMatchObject({ counts: { pending: 1 } });
+    expect(late.size).toBe(1);
+    expect(await notes()).toEqual([]);
+  });
+
+  it('S7 what a tab queues that slept through the logout is refused, and never lost in silence', async () => {
+    bed.PouchDB = ofTabs(bed.PouchDB);
+    const asleep = open({ autoStart: false });
+    await asleep.storeId;
+    bed.channels = null;
+    const { PouchDB } = bed;
+    bed.PouchDB = destroysWhen(PouchDB, () => new Promise(() => undefined));
+    const client = open({ autoStart: false });
+    expect(await refusal(settled(client.logout(), 1000))).toMatchObject({ code: 'wipe_unfinished' });
+    await expect(asleep.enqueue(paint(['a'], 'red'))).rejects.toBeInstanceOf(StoreLeftError);
+  });
+
+  it('S7 after a logout that was refused everything goes on, in order', async () => {
+    const client = open({ autoStart: false });
+    await client.enqueue(paint(['a'], 'red'));
+    await refusal(settled(client.logout()));
+    const { sequence } = await client.enqueue(paint(['b'], 'red'));
+    await client.close();
+    const again = open();
+    expect((await bed.list(again)).map((one) => one.sequence)).toEqual([1, sequence]);
+    await bed.until(async () => (await bed.list(again)).every(({ state }) => state === 'done-with-failures'));
   });
 
   it('S7 a tab that hears nothing is not waited for; it finds the note, and keeps away', async () => {
@@ -189,7 +250,7 @@ describe('taking leave of a store', () => {
     bed.PouchDB = held;
     const client = open({ autoStart: false });
     expect(await refusal(settled(client.logout(), 1000))).toMatchObject({ code: 'wipe_unfinished' });
-    expect(await docs(queueName)).toContain('hw');
+    expect(await notes()).toHaveLength(1);
     // The look that comes every minute.
     await bed.until(async () => (await refusal(other.storeId)) instanceof ClientClosedError, 10_000);
   });
@@ -208,13 +269,13 @@ describe('taking leave of a store', () => {
       );
       const again = open({ user: 'amber', autoStart: false });
       expect(await refusal(settled(again.logout({ force: true })))).toMatchObject({ code: 'wipe_unfinished' });
-      expect(await docs(queueName)).toContain('hw');
+      expect(await notes()).toHaveLength(1);
       bed.PouchDB = PouchDB;
       const next = open({ user: 'birch' });
       await next.storeId;
       expect(await bed.list(next)).toEqual([]);
       expect(await docs('clinic')).toEqual([]);
-      expect(await docs(queueName)).not.toContain('hw');
+      expect(await notes()).toEqual([]);
     },
   );
 
@@ -244,6 +305,17 @@ describe('taking leave of a store', () => {
 function ofTabs(PouchDB: PouchConstructor): PouchConstructor {
   return changed(PouchDB, (pouch) => {
     pouch.close = () => Promise.resolve();
+  });
+}
+
+/** A PouchDB whose databases ask before they write. */
+function writesAfter(PouchDB: PouchConstructor, ask: (docs: readonly object[]) => Promise<void>): PouchConstructor {
+  return changed(PouchDB, (pouch) => {
+    const bulkDocs = pouch.bulkDocs.bind(pouch);
+    pouch.bulkDocs = async (docs, options) => {
+      await ask(docs);
+      return bulkDocs(docs, options);
+    };
   });
 }
 

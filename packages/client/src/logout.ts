@@ -3,8 +3,7 @@ import type { Channel } from './model/environment.js';
 import { AfieldError, UnsyncedWorkError } from './model/errors.js';
 import type { WorkCounts } from './model/states.js';
 import type { Parts } from './parts.js';
-import { removed } from './queue/queue.js';
-import { storedVersion, wipeNoteId, type WipeNote } from './queue/stored.js';
+import type { WipeNote } from './queue/stored.js';
 import { isNothing } from './sync/device.js';
 import { documentsName, Wipe } from './wipe.js';
 import type { Work } from './work.js';
@@ -34,7 +33,8 @@ export interface LogoutParts {
  * Takes leave of a store: closes it in all tabs, then removes it (S7).
  *
  *   count ─ work is left ─▶ UnsyncedWorkError
- *     └▶ note ─▶ other tabs close ─▶ count again ─▶ close ─▶ Wipe
+ *    ▲  └▶ note ─▶ other tabs close ─▶ count again ─▶ close ─▶ Wipe
+ *    └──── something was queued meanwhile
  *
  * A tab that does not answer finds the note when it reads the store next, and its databases gone when it writes.
  */
@@ -104,14 +104,13 @@ export class Logout {
     const { queue, options, environment, queueStore } = this.#parts;
     await this.#given.open();
     await this.#given.settled();
-    if (!force) await this.#assertNothingLeft();
-    const note: WipeNote = {
-      _id: wipeNoteId,
-      v: storedVersion,
-      id: environment.newId(),
-      documents: documentsName(options),
-    };
-    const rev = (await queue.write([note])).revs.get(wipeNoteId);
+    const given = { wipe: environment.newId(), documents: documentsName(options) };
+    let note: WipeNote | undefined;
+    while (note === undefined) {
+      const counted = force ? Infinity : await this.#assertNothingLeft();
+      // Undefined: another tab has queued something since it was counted.
+      note = await queue.leave(given, counted);
+    }
     await this.#othersLeave();
     // Tabs of one process share their connection, and one of them has closed it.
     await queueStore.reopen();
@@ -119,7 +118,7 @@ export class Logout {
       try {
         await this.#assertNothingLeft();
       } catch (error) {
-        await queue.write([removed(wipeNoteId, rev)]);
+        await queue.stay(note);
         throw error;
       }
     }
@@ -128,8 +127,11 @@ export class Logout {
     await this.#wipe.run(note);
   }
 
-  /** By what is stored, whatever this tab has in memory: another one may have done more. */
-  async #assertNothingLeft(): Promise<void> {
+  /**
+   * By what is stored, whatever this tab has in memory: another one may have done more. Answers with the number up to which
+   * it was looked.
+   */
+  async #assertNothingLeft(): Promise<number> {
     const { queue, reports, quarantine, edits } = this.#parts;
     const stored = await queue.refreshAll();
     reports.forget(stored.removed);
@@ -137,10 +139,11 @@ export class Logout {
     edits.changed();
     await edits.list();
     await quarantine.load();
-    const { pending, failed, stopped, quarantined, unpublished, unreported, unconfirmed } =
+    const { pending, failed, stopped, quarantined, unpublished, unreported, unconfirmed, lastSequence } =
       await this.#given.work.progress();
     const counts: WorkCounts = { pending, failed, stopped, quarantined, unpublished, unreported, unconfirmed };
     if (!isNothing(counts)) throw new UnsyncedWorkError(counts);
+    return lastSequence;
   }
 
   async #othersLeave(): Promise<void> {

@@ -3,7 +3,7 @@ import type { Clock, Environment } from './model/environment.js';
 import { AfieldError, StoreLeftError } from './model/errors.js';
 import { removeIndexes } from './lookup/names.js';
 import type { Queue } from './queue/queue.js';
-import { wipeNoteDoc, wipeNoteId, type WipeNote } from './queue/stored.js';
+import type { WipeNote } from './queue/stored.js';
 import { LocalDatabase } from './store/local-database.js';
 
 /** So long another tab is waited for that does not let go of a database. */
@@ -49,29 +49,41 @@ export class Wipe {
   /** Goes on with what was begun and has not come to its end. Nothing, when another tab has done it meanwhile. */
   finish(): Promise<void> {
     return this.alone(async () => {
-      const note = await this.#parts.queue.readDoc(wipeNoteId, wipeNoteDoc);
+      const note = await this.#parts.queue.wipeNote();
       if (note !== undefined) await this.run(note);
     });
   }
 
-  /** Rejects with `AfieldError` (`wipe_unfinished`) when a database could not be removed; what is left goes at the next start. */
-  async run(note: WipeNote): Promise<void> {
+  /**
+   * Rejects with `AfieldError` (`wipe_unfinished`) when a database could not be removed, or one takes too long: a tab that does
+   * not answer holds it. It goes on then as soon as that tab lets go, or at the next start.
+   */
+  run(note: WipeNote): Promise<void> {
+    const { clock } = this.#parts.environment;
+    return inTime((onwards) => this.#run(note, onwards), clock);
+  }
+
+  async #run(note: WipeNote, onwards: () => void): Promise<void> {
     const { options, environment, documentStore, queueStore } = this.#parts;
-    const { clock, indexedDB, presence } = environment;
+    const { indexedDB, presence } = environment;
     await this.#assertStands(note);
     const documents = this.#documentsOf(note);
-    await inTime(documents.destroy(), clock);
+    await documents.destroy();
+    onwards();
     if (documents !== documentStore) await documentStore.reopen();
-    if (indexedDB !== undefined) await inTime(removeIndexes(indexedDB, options.name, options.indexes ?? []), clock);
-    await inTime(Promise.resolve(presence.forget?.(runNote(options.name))), clock);
     await this.#assertStands(note);
-    await inTime(queueStore.destroy(), clock);
+    if (indexedDB !== undefined) await removeIndexes(indexedDB, options.name, options.indexes ?? []);
+    onwards();
+    await presence.forget?.(runNote(options.name));
+    await this.#assertStands(note);
+    onwards();
+    await queueStore.destroy();
   }
 
   /** Another tab may have come to the end of it, and the next person may have begun. */
-  async #assertStands({ id }: WipeNote): Promise<void> {
-    const stored = await this.#parts.queue.readDoc(wipeNoteId, wipeNoteDoc);
-    if (stored?.id !== id) throw new StoreLeftError();
+  async #assertStands({ wipe }: WipeNote): Promise<void> {
+    const stored = await this.#parts.queue.wipeNote();
+    if (stored?.wipe !== wipe) throw new StoreLeftError();
   }
 
   /** The store may have been opened with another name for its documents since. */
@@ -92,18 +104,26 @@ export function documentsName({ documents, name }: Pick<ClientOptions, 'document
   return documents ?? name;
 }
 
-async function inTime(removal: Promise<unknown>, clock: Clock): Promise<void> {
+/** Rejects when `run` does not come onwards for so long. */
+async function inTime(run: (onwards: () => void) => Promise<void>, clock: Clock): Promise<void> {
   let timer: unknown;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = clock.setTimer(() => {
-      reject(unfinished());
-    }, patienceMs);
-  });
+  let isOver = false;
   try {
-    await Promise.race([removal, late]);
+    await new Promise<void>((resolve, reject) => {
+      const onwards = (): void => {
+        clock.clearTimer(timer);
+        if (isOver) return;
+        timer = clock.setTimer(() => {
+          reject(unfinished());
+        }, patienceMs);
+      };
+      onwards();
+      run(onwards).then(resolve, reject);
+    });
   } catch (error) {
     throw error instanceof AfieldError ? error : unfinished(error);
   } finally {
+    isOver = true;
     clock.clearTimer(timer);
   }
 }

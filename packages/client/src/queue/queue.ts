@@ -23,7 +23,7 @@ import {
   storedOperations,
   storedVersion,
   storeDoc,
-  wipeNoteId,
+  wipeNoteDoc,
   withRev,
   type BatchRecord,
   type Header,
@@ -32,6 +32,7 @@ import {
   type RowState,
   type StoredOperation,
   type StoredStore,
+  type WipeNote,
 } from './stored.js';
 import { digestsOf, hashesOf, inHeader, subjectsOf } from './subjects.js';
 
@@ -59,6 +60,10 @@ export class Queue {
   #readUpTo = 0;
   #appending: Promise<unknown> = Promise.resolve();
   #user: string | undefined;
+  /** Which removal of the store is this tab's own: it keeps only others away. */
+  #ownNote: string | undefined;
+  /** Up to this number none is free, whatever the headers say. */
+  #skipped = 0;
   #cached: { id: string; operations: readonly StoredOperation[] } | undefined;
 
   /** `breathe` gives the page a turn in the middle of long work. */
@@ -78,7 +83,7 @@ export class Queue {
     owner: Owner = { user: undefined, server: undefined },
   ): Promise<{ storeId: string; user: string | undefined; reports: readonly Report[] }> {
     const docs = await this.#db.range('h', 'h\uffff');
-    assertNotLeft(docs);
+    this.#assertNotLeft(docs);
     const found = docs.find(({ _id }) => _id === 'hs');
     const stored =
       found === undefined ? await this.#name(newStoreId, now, owner) : readAs(storeDoc, found, 'The local store');
@@ -87,6 +92,7 @@ export class Queue {
     this.#noteRead(docs);
     const reports: Report[] = [];
     for (const doc of docs) {
+      if (isWipeNote(doc)) continue;
       if (doc._id.startsWith('h:')) this.#keepHeader(readAs(headerDoc, doc, 'A bulk operation'));
       else if (doc._id.startsWith('hr:')) reports.push(readAs(reportDoc, doc, 'A report'));
     }
@@ -136,8 +142,10 @@ export class Queue {
   /** Reads the headers that others have added since. Answers whether there were any. */
   async loadNew(): Promise<boolean> {
     const docs = await this.#db.range(headerId(this.#lastKnown() + 1), 'h:\uffff');
+    this.#assertNotLeft(docs);
     this.#noteRead(docs);
     for (const doc of docs) {
+      if (isWipeNote(doc)) continue;
       const header = readAs(headerDoc, doc, 'A bulk operation');
       const known = this.#headers.get(sequenceOf(header._id));
       // Whoever wrote while this read was under way knows better.
@@ -172,10 +180,8 @@ export class Queue {
   /** Reads the headers anew that are not at their end. Answers with those that someone else has changed. */
   async refreshOpen(): Promise<readonly Header[]> {
     const open = this.headers().filter(({ state }) => !endStates.has(state));
-    const rows = await this.#db.read([...open.map(({ _id }) => _id), wipeNoteId]);
-    const docs = rows.flatMap(({ doc }) => doc ?? []);
-    assertNotLeft(docs);
-    return this.#keepNewer(docs);
+    const rows = await this.#db.read(open.map(({ _id }) => _id));
+    return this.#keepNewer(rows.flatMap(({ doc }) => doc ?? []));
   }
 
   /**
@@ -189,13 +195,14 @@ export class Queue {
   }> {
     const before = [...this.#headers.keys()];
     const docs = await this.#db.range('h', 'h\uffff');
+    this.#assertNotLeft(docs);
     this.#noteRead(docs);
     const present = new Set(docs.map(({ _id }) => _id));
     const removed = before.filter((sequence) => !present.has(headerId(sequence)));
     this.forget(removed);
     return {
       removed,
-      headers: this.#keepNewer(docs.filter(({ _id }) => _id.startsWith('h:'))),
+      headers: this.#keepNewer(docs.filter((doc) => doc._id.startsWith('h:') && !isWipeNote(doc))),
       reports: docs.flatMap((doc) => (doc._id.startsWith('hr:') ? readAs(reportDoc, doc, 'A report') : [])),
     };
   }
@@ -424,6 +431,50 @@ export class Queue {
     if (sequences.length > 0) this.#order = undefined;
   }
 
+  /**
+   * Notes that the store is being removed, where the next header would stand: from then on nobody queues anything. Answers
+   * with undefined when something was queued after the number `upTo`.
+   */
+  leave(given: Pick<WipeNote, 'wipe' | 'documents'>, upTo: number): Promise<WipeNote | undefined> {
+    const leaving = this.#appending.then(() => this.#takeLastNumber(given, upTo));
+    this.#appending = leaving.catch(() => undefined);
+    return leaving;
+  }
+
+  async #takeLastNumber(given: Pick<WipeNote, 'wipe' | 'documents'>, upTo: number): Promise<WipeNote | undefined> {
+    for (;;) {
+      await this.loadNew();
+      if (this.headers().some(({ _id }) => sequenceOf(_id) > upTo)) return undefined;
+      const sequence = Math.max(this.#lastSequence, this.#skipped) + 1;
+      const note: WipeNote = { _id: headerId(sequence), v: storedVersion, ...given };
+      this.#ownNote = given.wipe;
+      const rev = (await this.write([note])).revs.get(note._id);
+      if (rev === undefined) continue;
+      // A number that was used before would not be in the way of who takes the next one.
+      if (generationOf(rev) === 1) return { ...note, _rev: rev };
+      await this.write([removed(note._id, rev)]);
+      this.#skipped = sequence;
+    }
+  }
+
+  /** The store is not removed after all. */
+  async stay({ _id, _rev }: WipeNote): Promise<void> {
+    await this.write([removed(_id, _rev)]);
+    this.#ownNote = undefined;
+  }
+
+  /** The note that the store is being removed, by whomever. */
+  async wipeNote(): Promise<WipeNote | undefined> {
+    const docs = await this.#db.range('h:', 'h:\uffff');
+    const found = docs.find(isWipeNote);
+    return found === undefined ? undefined : readAs(wipeNoteDoc, found, 'A note');
+  }
+
+  /** Whoever finds that the store is being removed keeps away from it (S7). */
+  #assertNotLeft(docs: readonly Doc[]): void {
+    if (docs.some((doc) => isWipeNote(doc) && doc['wipe'] !== this.#ownNote)) throw new StoreLeftError();
+  }
+
   /** Whether housekeeping has removed a bulk operation, here or in another tab: whoever still reads of it finds nothing. */
   async isForgotten({ _id }: Header): Promise<boolean> {
     const [row] = await this.#db.read([_id]);
@@ -572,9 +623,8 @@ function isReused({ _rev, state, attempts }: Header): boolean {
   return generationOf(_rev) > 1 && state === 'queued' && attempts === 0;
 }
 
-/** Whoever finds that the store is being removed keeps away from it (S7). */
-function assertNotLeft(docs: readonly Doc[]): void {
-  if (docs.some(({ _id }) => _id === wipeNoteId)) throw new StoreLeftError();
+function isWipeNote(doc: Doc): boolean {
+  return 'wipe' in doc;
 }
 
 /** What is written to remove a document. */

@@ -24,14 +24,16 @@ export const storeDoc = z.object({
 });
 export type StoredStore = z.infer<typeof storeDoc>;
 
-/** The store is being removed (S7). It goes with the queue's database, which is removed last. */
-export const wipeNoteId = 'hw';
+/**
+ * The store is being removed (S7). It stands where the next header would: who queues something finds it, and nothing is taken
+ * in that would be lost. It goes with the queue's database, which is removed last.
+ */
 export const wipeNoteDoc = z.object({
-  _id: z.literal(wipeNoteId),
+  _id: z.string(),
   _rev: z.optional(z.string()),
   v: version,
   /** Names this removal: another tab may have come to its end, and the next person begun. */
-  id: z.string(),
+  wipe: z.string(),
   /** Name of the database of the documents. */
   documents: z.string(),
 });
@@ -385,7 +387,7 @@ export type StoredList = z.infer<typeof listDoc>;
 
 /*
  * Names in the queue database. All that is read at the start begins with `h`, so that opening is one read:
- * `h:` headers, `hr:` reports, `hs` the store, `hw` that it is being removed, `hk` housekeeping, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures,
+ * `h:` headers, `hr:` reports, `hs` the store, `hk` housekeeping, `ht:` transfers. `p:` payloads, `d:` digests, `q:` requests of plans, `b:` batches, `f:` failures,
  * `k:` keys, `c:` conflicts are read when they are needed; `u:` quarantine is read soon after; `l:` lists are read by each pull.
  */
 const digits = 12;
