@@ -16,6 +16,7 @@ const rooms = [
   'run',
   'sync',
   'heal',
+  'pending',
   'worker',
 ];
 

@@ -7,6 +7,7 @@ import type {
   EnqueueRequest,
   FailureFilter,
   ForgetReceipt,
+  ImportReceipt,
   OperationInput,
   PlanRequest,
   RetryOptions,
@@ -335,6 +336,26 @@ class AfieldClient implements Client {
     const waiting = this.#answer(() => this.#draining.wait(options.signal));
     this.#waiting.add(waiting);
     return waiting;
+  }
+
+  exportPending(): Promise<Blob> {
+    return this.#answer(async () => {
+      await this.#store.open();
+      return this.#parts.pendingFile.export();
+    });
+  }
+
+  importPending(file: Blob | string): Promise<ImportReceipt> {
+    return this.#answer(async () => {
+      await this.#store.open();
+      try {
+        return await this.#parts.pendingFile.import(file);
+      } finally {
+        // Some of it may be stored, whatever it ended with.
+        await this.#store.lookForDecisions();
+        if (!this.#closing.signal.aborted) this.#decided();
+      }
+    });
   }
 
   start(): Promise<void> {

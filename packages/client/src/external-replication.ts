@@ -9,6 +9,7 @@ import { noTransfer } from './status.js';
 import type { LocalDatabase } from './store/local-database.js';
 import { confirmErrand, withAgain, withDenied, type ConfirmData, type ConfirmStep } from './sync/confirm.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
+import { unsentIds } from './sync/push.js';
 import type { Seen } from './sync/seen.js';
 import type { Refusals } from './sync/refusals.js';
 
@@ -81,6 +82,12 @@ export class ExternalReplication implements Replicating {
 
   unconfirmed(): number {
     return this.#confirm.unconfirmed();
+  }
+
+  async unsentIds(): Promise<ReadonlySet<string>> {
+    const { since, behind, again, denied } = await this.#confirm.present();
+    const ids = await unsentIds(this.#local, { since, behind });
+    return new Set([...ids, ...again.map(({ id }) => id), ...denied.map(({ id }) => id)]);
   }
 
   status(): Pick<ClientStatus, 'push' | 'pull'> {

@@ -13,6 +13,7 @@ import { publishContext } from './outbox/publish-context.js';
 import { publishTaken } from './outbox/taken-event.js';
 import { takenBy } from './outbox/taken.js';
 import { Trail } from './outbox/trail.js';
+import { PendingFile } from './pending/pending-file.js';
 import { Claims } from './queue/claims.js';
 import { ConflictDecisions } from './queue/conflict-decisions.js';
 import { Control } from './queue/control.js';
@@ -27,6 +28,7 @@ import { QuarantineControl } from './queue/quarantine-control.js';
 import { Queue } from './queue/queue.js';
 import { Refused } from './queue/refused.js';
 import { Reports } from './queue/reports.js';
+import type { Header } from './queue/stored.js';
 import { Retries } from './queue/retries.js';
 import { Writers } from './queue/writers.js';
 import { replicationOf } from './replications.js';
@@ -267,6 +269,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const isConfirmed = async (): Promise<boolean> =>
     (await replication?.isConfirmed()) !== false && (await conflictWatch.isOver());
   const publishers = (options.publishers ?? []).map(({ name }) => name);
+  const isReported = (header: Header): boolean => options.results === undefined || reports.isDelivered(header);
+  const published = (): ReturnType<typeof takenBy> => takenBy(queue, publishers);
   const housekeeping = new Housekeeping({
     ...transfer,
     failures,
@@ -275,10 +279,32 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     orphans: new Orphans({ queue, quarantine, tabLock, closed, breathe }),
     breathe,
     rememberMs: (options.rememberDays ?? 30) * 86_400_000,
-    isReported: (header) => options.results === undefined || reports.isDelivered(header),
-    published: () => takenBy(queue, publishers),
+    isReported,
+    published,
     isConfirmed,
     forgot: calls.forgot,
+  });
+
+  const pendingFile = new PendingFile({
+    ...environment,
+    queue,
+    failures,
+    reports,
+    quarantine,
+    edits,
+    claims,
+    actions,
+    closed,
+    local: documentStore,
+    name: options.name,
+    payloadOf,
+    planRequestOf,
+    isReported,
+    published,
+    unsent: () => replication?.unsentIds() ?? Promise.resolve(new Set()),
+    claim: async (user) => {
+      session.expect(await queue.claim(user));
+    },
   });
 
   return {
@@ -323,5 +349,6 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     openConflicts,
     conflictWatch,
     housekeeping,
+    pendingFile,
   };
 }

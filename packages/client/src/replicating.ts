@@ -31,6 +31,8 @@ export interface Replicating {
   isConfirmed(): Promise<boolean>;
   /** Local changes that the server may not have, by what is in memory: too many rather than too few. */
   unconfirmed(): number;
+  /** Ids of local documents with revisions that the server may not have, by what is stored. */
+  unsentIds(): Promise<ReadonlySet<string>>;
   status(): Pick<ClientStatus, 'push' | 'pull'>;
   /** Resolves when nothing runs any more. */
   close(): Promise<void>;

@@ -67,8 +67,7 @@ export class Replication implements Replicating {
     });
     this.#pushErrand = pushErrand({ local, server, refusals, checkpoint });
     this.#push = new Outgoing(this.#pushErrand, parts);
-    const unsent = async (): Promise<ReadonlySet<string>> => unsentIds(local, await this.#push.present());
-    this.#forgetting = new Forgetting({ ...parts, unsent });
+    this.#forgetting = new Forgetting({ ...parts, unsent: () => this.unsentIds() });
     const sight = new OutOfSight(local, parts.outOfSight, (ids) => this.forget(ids));
     const list = new PullList(parts.queue, (ids) => sight.tell(ids));
     this.#pull = new Pull({ ...parts, list, withheld: (ids) => sight.tell(ids) });
@@ -145,6 +144,10 @@ export class Replication implements Replicating {
 
   unconfirmed(): number {
     return this.#push.unconfirmed();
+  }
+
+  async unsentIds(): Promise<ReadonlySet<string>> {
+    return unsentIds(this.#local, await this.#push.present());
   }
 
   status(): Pick<ClientStatus, 'push' | 'pull'> {

@@ -85,7 +85,7 @@ export class SharedStore {
     const { name, environment, pageEvents, tabLock } = this.#parts;
     void tabLock.hold();
     this.#controlChannel ??= environment.channel(`afield:${name}:control`, () => {
-      void this.#onceOurs(() => this.#lookForDecisions());
+      void this.#onceOurs(() => this.lookForDecisions());
     });
     this.#channel ??= environment.channel(`afield:${name}`, () => {
       void this.#onceOurs(() => this.#lookForNew());
@@ -169,25 +169,29 @@ export class SharedStore {
     }
   }
 
-  /** A person has decided something in another tab: about bulk operations, also ended ones, or about failures. */
-  async #lookForDecisions(): Promise<void> {
-    const { queue, reports, failures, edits, quarantine, openConflicts, environment } = this.#parts;
-    const { changed, noticed, decided, poke } = this.#parts;
+  /** A person has decided something in another tab, or a file was taken in: all is read anew that may have changed. */
+  async lookForDecisions(): Promise<void> {
     try {
-      const stored = await queue.refreshAll();
-      reports.forget(stored.removed);
-      reports.loaded(stored.reports);
-      await failures.reload();
-      await quarantine.load();
-      await openConflicts.reload();
-      edits.changed();
-      noticed(stored.headers);
-      decided();
-      changed();
-      poke();
+      await this.#readAll();
     } catch {
-      environment.warn('What was decided in another tab could not be read. It is read at the next start.');
+      this.#parts.environment.warn('What was decided in another tab could not be read. It is read at the next start.');
     }
+  }
+
+  async #readAll(): Promise<void> {
+    const { queue, reports, failures, edits, quarantine, openConflicts } = this.#parts;
+    const { changed, noticed, decided, poke } = this.#parts;
+    const stored = await queue.refreshAll();
+    reports.forget(stored.removed);
+    reports.loaded(stored.reports);
+    await failures.reload();
+    await quarantine.load();
+    await openConflicts.reload();
+    edits.changed();
+    noticed(stored.headers);
+    decided();
+    changed();
+    poke();
   }
 
   /** Resolves when no opening is under way, nor what follows it. */

@@ -286,6 +286,23 @@ export interface SeenBySync {
   readonly pushedUpTo?: number | string;
 }
 
+/** What `importPending` has brought. */
+export interface ImportReceipt {
+  /** Bulk operations that were queued as they stood in the file. */
+  readonly bulkOperations: number;
+  /** Their operations, those included that are done. */
+  readonly operations: number;
+  /** Revisions of documents that were not here. */
+  readonly documents: number;
+  /** Bulk operations of the file that are here already. */
+  readonly duplicates: number;
+  /**
+   * Of `bulkOperations` those that are paused now: as they were, and plans on local documents that had not run. These look at
+   * all documents: `resume` them when the pull has brought the documents of this user.
+   */
+  readonly paused: number;
+}
+
 /** The client of one user at one server. */
 export interface Client {
   /** The name of this store on the server: made when the store is made. */
@@ -408,6 +425,19 @@ export interface Client {
    * without replication what was written on local documents stays there, and counts as done.
    */
   drained(options?: { readonly signal?: AbortSignal }): Promise<Drained>;
+  /**
+   * All that is not over for good, as one file (S7): bulk operations with what is done and what is open of them, failures,
+   * conflicts in quarantine, and documents that the server may not have, with attachments. In any tab, without a network, while
+   * things run: then the file says how it was at the call. It holds the content of operations and documents, and no
+   * credentials. A Blob, so that a browser may keep it on disk: its `size` is in bytes. Rejects with what the store throws.
+   */
+  exportPending(): Promise<Blob>;
+  /**
+   * Takes such a file in, in a store of the same user and server. The same file twice brings nothing twice, also when the
+   * first time ended in the middle. Resolves when all of it is durable. Rejects with `PendingFileError` when the file is wrong, or
+   * not for this store: then nothing was stored.
+   */
+  importPending(file: Blob | string): Promise<ImportReceipt>;
   /** Makes everything that waits for a time or for the network due now (R14). */
   syncNow(): void;
   /** The app has new credentials (R12): waiting work goes on, and documents that were `forbidden` are sent once more (S2). */

@@ -139,6 +139,33 @@ export class StoreLeftError extends AfieldError {
   }
 }
 
+/**
+ * A file cannot be imported: it is no file of `exportPending()`, cut off, changed, of a later version, the work of another
+ * user or another server, or a key in it stands for other content here. Nothing of it was stored.
+ */
+export class PendingFileError extends AfieldError {
+  constructor(
+    override readonly code:
+      | 'not_a_pending_file'
+      | 'file_too_new'
+      | 'file_cut'
+      | 'file_changed'
+      | 'file_invalid'
+      | 'key_conflict'
+      | 'other_user'
+      | 'other_server',
+    what: string,
+    /** Where it is wrong: 1 is the first line. Undefined when it is the file as a whole. */
+    readonly line?: number,
+    /** The field in this line, as a path with dots. */
+    readonly field?: string,
+  ) {
+    const where = line === undefined ? 'The file' : `Line ${String(line)} of the file`;
+    const which = field === undefined || field === '' ? '' : ` (field ${field})`;
+    super(code, `${where} ${what}${which}. Nothing of it was imported.`);
+  }
+}
+
 /** The local store was written by a newer Afield. Nothing was changed in it. */
 export class StoreTooNewError extends AfieldError {
   constructor(what: string, version: number) {

@@ -18,16 +18,18 @@ export function eventOf(
   const [kind, documentId] = row.e ?? [kindOf(action), operation.i];
   const type = row.t ?? 'unknown';
   const mutation = keyOf(header, operation, index);
+  // What a file has brought is known by its name in the store where it was queued.
+  const { store, sequence } = header.origin ?? { store: storeId, sequence: sequenceOf(header._id) };
   return {
-    id: eventIdOf(storeId, mutation),
+    id: eventIdOf(store, mutation),
     name: `documents.${kind}.${type}`,
     kind,
     type,
     documentId,
-    store: storeId,
-    sequence: sequenceOf(header._id),
+    store,
+    sequence,
     index,
-    previous: row.p === undefined ? null : eventIdNamed(storeId, row.p),
+    previous: row.p === undefined ? null : eventIdNamed(row.ps === '' ? storeId : (row.ps ?? store), row.p),
     key: mutation.key,
     rev: row.r ?? null,
     changed: row.s === 'applied',

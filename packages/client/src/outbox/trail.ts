@@ -39,17 +39,18 @@ export class Trail {
       return [{ index: batch.from + place, id, documentId: row.e?.[1] ?? id }];
     });
     if (fresh.length === 0) return rows;
-    const previous = await this.previousOf(header, fresh);
+    const previous = await this.#previousOf(header, fresh);
     if (previous.size === 0) return rows;
-    return rows.map((row, place) => {
-      const p = previous.get(batch.from + place);
-      return p === undefined ? row : { ...row, p };
-    });
+    return rows.map((row, place) => ({ ...row, ...previous.get(batch.from + place) }));
   }
 
   /** The names of the previous events (see `eventNameOf`), by the index of the mutation. Those without one are left out. */
   async previousOf(header: Header, mutations: readonly Mutation[]): Promise<ReadonlyMap<number, string>> {
-    const found = new Map<number, string>();
+    return new Map([...(await this.#previousOf(header, mutations))].map(([index, { p }]) => [index, p]));
+  }
+
+  async #previousOf(header: Header, mutations: readonly Mutation[]): Promise<ReadonlyMap<number, Previous>> {
+    const found = new Map<number, Previous>();
     const open = byHash(mutations);
     const own = sequenceOf(header._id);
     const earlier = this.#queue.headers().filter((one) => {
@@ -59,7 +60,11 @@ export class Trail {
     });
     for (const one of earlier.reverse()) {
       if (open.size === 0) break;
-      for (const [index, name] of await this.#in(one, open, own)) if (!found.has(index)) found.set(index, name);
+      const store = one.origin?.store ?? '';
+      const isOther = store !== (header.origin?.store ?? '');
+      for (const [index, name] of await this.#in(one, open, own)) {
+        if (!found.has(index)) found.set(index, { p: name, ...(isOther ? { ps: store } : {}) });
+      }
       for (const [hash, asked] of open) if (asked.every(({ index }) => found.has(index))) open.delete(hash);
     }
     return found;
@@ -108,6 +113,9 @@ export class Trail {
     return names;
   }
 }
+
+/** As a row says it. */
+type Previous = { readonly p: string; readonly ps?: string };
 
 function byHash(mutations: readonly Mutation[]): Map<number, Mutation[]> {
   const found = new Map<number, Mutation[]>();

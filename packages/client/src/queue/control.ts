@@ -33,6 +33,10 @@ export class Control {
   resume(bulkOperationId: string): Promise<Header> {
     return this.#change(bulkOperationId, (header) => {
       if (endStates.has(header.state)) throw ended(header);
+      if (header.importing === true) {
+        const what = `The bulk operation ${header.id} was brought in only in part. Import the same file again.`;
+        throw new AfieldError('import_unfinished', what);
+      }
       return header.state === 'paused' ? { ...header, state: 'queued', wait: this.#floorOf(header.wait) } : undefined;
     });
   }

@@ -77,6 +77,11 @@ export class Quarantine {
     return [...this.#known.values()].filter((entry) => entry.bulkOperationId === id || entry._id === taken);
   }
 
+  /** All that are known, as they are stored. */
+  entries(): readonly StoredQuarantine[] {
+    return [...this.#known.values()];
+  }
+
   /** Whole bulk operations that are kept as second versions. */
   contents(): readonly NonNullable<StoredQuarantine['content']>[] {
     return [...this.#known.values()].flatMap(({ content }) => content ?? []);

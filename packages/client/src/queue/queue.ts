@@ -304,8 +304,12 @@ export class Queue {
   }
 
   async #writeSubjects(payload: string, ids: Iterable<unknown>): Promise<Header['subjects']> {
+    return this.writeHashes(payload, await subjectsOf(ids, this.#breathe));
+  }
+
+  /** Stores what is kept in order, where it is more than a header holds. Answers with what the header says of it. */
+  async writeHashes(payload: string, hashes: ReadonlySet<number> | null): Promise<Header['subjects']> {
     const prefix = payload.replace(/^p:/, 'd:');
-    const hashes = await subjectsOf(ids, this.#breathe);
     const subjects = inHeader(hashes, prefix);
     if (hashes === null || subjects === null || Array.isArray(subjects)) return subjects;
     for (const digest of digestsOf(hashes, prefix)) await this.writeAll([digest]);

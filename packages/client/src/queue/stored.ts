@@ -39,6 +39,9 @@ export const wipeNoteDoc = z.object({
 });
 export type WipeNote = z.infer<typeof wipeNoteDoc>;
 
+/** Where a bulk operation was queued first: the name and the number there, and how often its result had changed. */
+export const origin = z.object({ store: z.string(), sequence: z.int(), changes: z.number() });
+
 /** One per bulk operation. Its id is its sequence number. */
 export const headerDoc = z.object({
   _id: z.string(),
@@ -115,6 +118,10 @@ export const headerDoc = z.object({
   taken: z.optional(z.string()),
   /** Another enqueue took a key of it over while it was written: it was cancelled at once, and its keys do not count (O4). */
   withdrawn: z.optional(z.boolean()),
+  /** It was brought in a file from another store: its events and its result are known by their names there. */
+  origin: z.optional(origin),
+  /** Not all that belongs to it is stored yet: nothing of it runs until it is. */
+  importing: z.optional(z.boolean()),
 });
 export type Header = z.infer<typeof headerDoc>;
 
@@ -158,7 +165,8 @@ export type StoredOperation = z.infer<typeof storedOperation>;
  * is not known; the others are outcomes, `r` being the revision that the operation wrote or found. `k` counts the stops of
  * the process while it ran alone (R16). What its event is made of: `t` the document's type; `a` the time, chosen at the
  * intent (a row without it has no event); `p` which mutation the document's previous event is of (see `eventNameOf`); `e` kind and document of the event
- * of an action that handles batches as a whole. Healing (S2): `h` the revisions in which it is again, `g` the revision on
+ * of an action that handles batches as a whole; `ps` the store of the event before, when it is another one than that of its own
+ * event (empty: this store). Healing (S2): `h` the revisions in which it is again, `g` the revision on
  * which it is being run again, until it is known what that did.
  */
 export const rowState = z.object({
@@ -168,6 +176,7 @@ export const rowState = z.object({
   t: z.optional(z.string()),
   a: z.optional(z.number()),
   p: z.optional(z.string()),
+  ps: z.optional(z.string()),
   e: z.optional(z.tuple([z.enum(['new', 'updated', 'deleted']), z.string()])),
   k: z.optional(z.number()),
   h: z.optional(z.array(z.string())),
@@ -252,6 +261,17 @@ export const claimDoc = z.object({
 });
 export type StoredClaim = z.infer<typeof claimDoc>;
 
+/** A second version that is a whole bulk operation: stored like one, so that a header alone makes it count. */
+export const quarantinedContent = z.pick(headerDoc, {
+  target: true,
+  lane: true,
+  parts: true,
+  plan: true,
+  payload: true,
+  total: true,
+  subjects: true,
+});
+
 /** A conflicting duplicate (O4, O5, O6). Its id is made of what conflicts, so that the same conflict is stored once. */
 export const quarantineDoc = z.object({
   _id: z.string(),
@@ -267,18 +287,7 @@ export const quarantineDoc = z.object({
   first: z.optional(z.string()),
   /** JSON text; without it `content` is the second version. */
   second: z.optional(z.string()),
-  /** A second version that is a whole bulk operation: stored like one, so that a header alone makes it count. */
-  content: z.optional(
-    z.pick(headerDoc, {
-      target: true,
-      lane: true,
-      parts: true,
-      plan: true,
-      payload: true,
-      total: true,
-      subjects: true,
-    }),
-  ),
+  content: z.optional(quarantinedContent),
   /** How a second version that is one operation is queued. */
   as: z.optional(z.object({ target: z.enum(['local', 'server']), lane: z.nullable(z.string()), action: z.string() })),
   /** Hash of the second version: the key under which it is queued is made of it. */

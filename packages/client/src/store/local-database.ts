@@ -161,6 +161,16 @@ export class LocalDatabase implements DocumentStore {
     await marked(() => this.pouch.bulkDocs(docs, { new_edits: false }));
   }
 
+  /** The same, for revisions that come from outside: throws when one of them was not taken. */
+  async storeRevisions(docs: readonly Doc[]): Promise<void> {
+    const rows = writeRows.safeParse(await marked(() => this.pouch.bulkDocs(docs, { new_edits: false })));
+    if (!rows.success) throw unreadable();
+    const refused = rows.data.flatMap((row) => writeRow(row) ?? []).find(({ ok }) => !ok);
+    if (refused === undefined) return;
+    const code = refused.ok ? 'refused' : refused.error;
+    throw new RetryableError('The local store has refused a document.', { class: 'storage', code });
+  }
+
   /** The changes after `since`, at most `limit`. */
   async changesAfter(
     since: number | string,

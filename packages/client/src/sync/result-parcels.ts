@@ -31,9 +31,11 @@ export function resultParcel(
   header: Header,
   failures: readonly StoredFailure[],
   reports: Reports,
-  origin: Origin,
+  own: Origin,
   disclosure: Disclosure,
 ): CountedParcel {
+  // What a file has brought is known by its name in the store where it was queued.
+  const origin = { ...own, store: header.origin?.store ?? own.store };
   const result = resultOf(header, reports, origin);
   const { bulkOperation, sequence, changes } = result;
   const list = { ...originOf(origin), bulkOperation, sequence, changes };
@@ -105,7 +107,7 @@ function resultOf(header: Header, reports: Reports, origin: Origin): ResultDocum
     type: 'afield-result',
     ...originOf(origin),
     bulkOperation: header.id,
-    sequence: sequenceOf(header._id),
+    sequence: header.origin?.sequence ?? sequenceOf(header._id),
     target: header.target,
     ...(header.plan === undefined ? {} : { plan: header.plan.name }),
     actions: header.parts.map(({ action }) => action),
@@ -126,5 +128,5 @@ function resultOf(header: Header, reports: Reports, origin: Origin): ResultDocum
 
 /** Grows with each change of the header or the report that a result is made of. */
 function changesOf(header: Header, report: Report): number {
-  return generationOf(header._rev) + generationOf(report._rev);
+  return (header.origin?.changes ?? 0) + generationOf(header._rev) + generationOf(report._rev);
 }

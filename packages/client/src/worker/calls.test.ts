@@ -17,6 +17,7 @@ const {
   InvalidRequestError,
   OtherStoreError,
   NotDrainedError,
+  PendingFileError,
   PlanRefusedError,
   RetryableError,
   SignInRequiredError,
@@ -70,6 +71,8 @@ describe('a client in a worker: calls', () => {
       listQuarantined: [{ resolved: true }],
       resolveQuarantined: ['q1', 'keep-first'],
       drained: [],
+      exportPending: [],
+      importPending: ['{}'],
     };
     for (const [method, args] of Object.entries(calls)) {
       const called = Reflect.get(remote, method) as (...args: unknown[]) => unknown;
@@ -172,6 +175,7 @@ describe('a client in a worker: calls', () => {
         unreported: 0,
         unconfirmed: 2,
       }),
+      new PendingFileError('file_invalid', 'is no JSON', 3, 'rows'),
       new RetryableError('Later.', { class: 'throttled', code: '429', notBeforeMs: 500 }),
       new IndexNotReadyError('by-name', 'parked', 'keys'),
       new PlanRefusedError('below_itself', 'The target lies below.'),

@@ -166,6 +166,13 @@ class ConnectedClient implements RemoteClient {
     return untilAborted(this.#call('drained', []), signal);
   }
 
+  exportPending(): Promise<Blob> {
+    return this.#call('exportPending', []);
+  }
+  importPending(...args: Parameters<Client['importPending']>): ReturnType<Client['importPending']> {
+    return this.#call('importPending', args);
+  }
+
   syncNow(): void {
     this.#tell('syncNow');
   }

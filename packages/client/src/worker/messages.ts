@@ -45,6 +45,8 @@ const clientMethods = [
   'listQuarantined',
   'resolveQuarantined',
   'drained',
+  'exportPending',
+  'importPending',
   'syncNow',
   'signedIn',
   'logout',

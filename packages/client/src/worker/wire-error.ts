@@ -8,6 +8,7 @@ import {
   InvalidRequestError,
   OtherStoreError,
   NotDrainedError,
+  PendingFileError,
   PlanRefusedError,
   RetryableError,
   SignInRequiredError,
@@ -37,6 +38,10 @@ const classes = {
     fields: z.object({ code: z.string(), counts: z.record(z.string(), z.number()) }),
   },
   OtherStoreError: { of: OtherStoreError, fields: z.object({ code: z.string() }) },
+  PendingFileError: {
+    of: PendingFileError,
+    fields: z.object({ code: z.string(), line: z.optional(z.number()), field: z.optional(z.string()) }),
+  },
   StoreTooNewError: { of: StoreTooNewError, fields: z.object({ code: z.string() }) },
   IndexNotReadyError: {
     of: IndexNotReadyError,
