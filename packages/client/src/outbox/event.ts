@@ -20,6 +20,7 @@ export function eventOf(
   const mutation = keyOf(header, operation, index);
   // What a file has brought is known by its name in the store where it was queued.
   const { store, sequence } = header.origin ?? { store: storeId, sequence: sequenceOf(header._id) };
+  const storeBefore = row.ps === '' ? storeId : (row.ps ?? store);
   return {
     id: eventIdOf(store, mutation),
     name: `documents.${kind}.${type}`,
@@ -29,7 +30,7 @@ export function eventOf(
     store,
     sequence,
     index,
-    previous: row.p === undefined ? null : eventIdNamed(row.ps === '' ? storeId : (row.ps ?? store), row.p),
+    previous: row.p === undefined ? null : eventIdNamed(storeBefore, row.p),
     key: mutation.key,
     rev: row.r ?? null,
     changed: row.s === 'applied',
