@@ -1,10 +1,11 @@
 import { z } from 'zod/mini';
 import type { Requests } from '../http/requests.js';
 import { ServerDatabase } from '../http/server-database.js';
-import { RetryableError, SignInRequiredError } from '../model/errors.js';
+import { SignInRequiredError } from '../model/errors.js';
 import type { BulkGetOptions, PouchConstructor, PouchLike } from '../model/pouch.js';
 import { localStoreError } from '../retry/classify.js';
 import type { LocalDatabase } from '../store/local-database.js';
+import { AttachmentReads } from './attachment-reads.js';
 import { asking, type PullFilter } from './pull-filter.js';
 import type { Watch } from './watch.js';
 
@@ -57,7 +58,7 @@ export async function replicateOnce(parts: ReplicateParts, watch: Watch, how: Re
         return requests.pouchFetch(...asked);
       }),
   });
-  Object.assign(remote, facade(remote, { server, requests, filter, watched, withheld: parts.withheld }));
+  Object.assign(remote, facade(remote, { server, local, requests, filter, watched, withheld: parts.withheld }));
   const replication = PouchDB.replicate(remote, local.pouch, {
     batch_size: 200,
     batches_limit: 2,
@@ -89,19 +90,23 @@ function facade(
   remote: PouchLike,
   parts: {
     server: ServerDatabase;
+    local: LocalDatabase;
     requests: Requests;
     filter: PullFilter | undefined;
     watched: <Value>(call: () => Promise<Value>) => Promise<Value>;
     withheld: (ids: readonly string[]) => Promise<unknown>;
   },
 ): object {
-  const { server, requests, filter, watched, withheld } = parts;
+  const { server, local, requests, filter, watched, withheld } = parts;
   // A stand-in for PouchDB may have no more than its replication needs.
   const has: Partial<Pick<PouchLike, 'id' | 'bulkGet'>> = remote;
   const id = has.id?.bind(remote) ?? (() => Promise.resolve(''));
   const bulkGet = has.bulkGet?.bind(remote) ?? (() => Promise.resolve({ results: [] }));
-  const attachments = new AttachmentReads(server);
+  const attachments = new AttachmentReads(server, local);
   return {
+    // For what it takes for a server the replicator names no revision where a document is here already: it would get the
+    // attachments of the version that has won there.
+    _remote: false,
     // One by one and without a shape they could not be told from a captive portal.
     getAttachment: (docId: string, name: string, { rev }: { rev: string }) =>
       watched(() => attachments.read(docId, rev, name)),
@@ -113,6 +118,7 @@ function facade(
       watched(async () => {
         const answer = await bulkGet(options);
         const { rest, ids } = withoutWithheld(answer, requests);
+        attachments.expect(rest);
         if (ids.length === 0) return answer;
         if (!(await server.isSignedIn())) throw new SignInRequiredError('forbidden');
         await withheld(ids);
@@ -143,31 +149,4 @@ function withoutWithheld(
     }),
   }));
   return { rest: { results }, ids: [...ids] };
-}
-
-/** Reads all attachments of a revision at once, however many of them are asked for at the same time. */
-class AttachmentReads {
-  readonly #server: ServerDatabase;
-  readonly #open = new Map<string, { all: Promise<ReadonlyMap<string, string>>; asked: number }>();
-
-  constructor(server: ServerDatabase) {
-    this.#server = server;
-  }
-
-  async read(id: string, rev: string, name: string): Promise<string> {
-    const key = JSON.stringify([id, rev]);
-    const open = this.#open.get(key) ?? { all: this.#server.attachments(id, rev), asked: 0 };
-    this.#open.set(key, open);
-    open.asked++;
-    try {
-      const data = (await open.all).get(name);
-      if (data === undefined) {
-        throw new RetryableError('An attachment is not there now.', { class: 'server', code: 'attachment-missing' });
-      }
-      return data;
-    } finally {
-      open.asked--;
-      if (open.asked === 0) this.#open.delete(key);
-    }
-  }
 }
