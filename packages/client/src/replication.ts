@@ -7,8 +7,8 @@ import type { ClientStatus } from './model/states.js';
 import type { Replicating } from './replicating.js';
 import { beginWait } from './retry/wait.js';
 import type { LocalDatabase } from './store/local-database.js';
-import { isForgotten } from './sync/forgotten.js';
 import { Forgetting } from './sync/forgetting.js';
+import { isPassedOver } from './sync/hidden-deletions.js';
 import { OutOfSight } from './sync/out-of-sight.js';
 import type { Failures } from './queue/failures.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
@@ -62,8 +62,7 @@ export class Replication implements Replicating {
       server,
       storeId: () => this.#storeId,
       newId: parts.newId,
-      // What was never sent is not missed either.
-      isRefused: async (id, rev) => (await refusals.isRefused(id, rev)) || isForgotten(local, id, rev),
+      isRefused: async (id, rev) => (await refusals.isRefused(id, rev)) || isPassedOver(local, refusals, id, rev),
     });
     this.#pushErrand = pushErrand({ local, server, refusals, checkpoint });
     this.#push = new Outgoing(this.#pushErrand, parts);

@@ -9,7 +9,7 @@ import type { Writer, Writers } from '../queue/writers.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import type { HealedRows } from './healed-rows.js';
 import type { Examined, OwnOperation } from './treatment.js';
-import type { Leaf, OwnWrite } from './tree.js';
+import { inOrder, type Leaf, type OwnWrite } from './tree.js';
 
 /** An operation of ours that wrote on a document with conflicts. */
 export interface FoundOperation extends OwnOperation {
@@ -23,6 +23,8 @@ export interface Found extends Examined<FoundOperation> {
   readonly isBusy: boolean;
   /** An operation must stay as it is until a failure of it is decided on, or its action is there. */
   readonly isHeld: boolean;
+  /** The version that counts here is one that the server has refused, and nobody has decided on: nothing is built upon it. */
+  readonly isRefused: boolean;
 }
 
 export interface ExaminingParts {
@@ -46,7 +48,7 @@ export async function examine(
   );
   const all = [...found.values()].flat();
   await rows.read(all);
-  if (all.length > 0) await failures.load();
+  if (conflicted.length > 0) await failures.load();
   return ids.map((id) => {
     const { leaves, docs } = trees.get(id) ?? { leaves: [], docs: new Map<string, Doc>() };
     const own = (found.get(id) ?? []).flatMap((writer): FoundOperation[] => {
@@ -58,15 +60,24 @@ export async function examine(
     });
     const isUnderWay = ({ header, index, row }: Writer): boolean =>
       !isAtEnd(header) && (row.s === 'intent' || index >= header.cursor);
+    const isRefused = isOnRefused(id, leaves, failures);
     return {
       id,
       leaves,
       docs,
       own,
       isBusy: (found.get(id) ?? []).some(isUnderWay),
-      isHeld: own.some(({ standing }) => standing === 'held'),
+      isHeld: isRefused || own.some(({ standing }) => standing === 'held'),
+      isRefused,
     };
   });
+}
+
+function isOnRefused(id: string, leaves: readonly Leaf[], failures: Failures): boolean {
+  const [winner] = inOrder(leaves);
+  return failures
+    .refusedOf(id)
+    .some(({ refused, resolution }) => resolution === undefined && winner?.ancestors.includes(refused ?? '') === true);
 }
 
 function isAtEnd(header: Writer['header']): boolean {

@@ -77,7 +77,7 @@ export class Healing {
     const examined = await findOwnWrites(await examine(ids, rows, this.#parts), this.#parts.local);
     const later = new Set(examined.filter(({ isBusy }) => isBusy).map(({ id }) => id));
     const ready = examined.filter(({ isBusy }) => !isBusy);
-    const patients = ready.flatMap((one) => this.#patientOf(one, later));
+    const patients = ready.flatMap((one) => (one.isRefused ? [] : this.#patientOf(one, later)));
     await this.#intend(patients, rows, later);
     await this.#write(patients, later);
     this.#keepFound(ready, patients, rows);
@@ -86,7 +86,7 @@ export class Healing {
     const after = ready.flatMap((one) => {
       const patient = treated.get(one);
       if (later.has(one.id)) return [];
-      return [patient?.rev === undefined ? one : afterTreatment(one, patient, patient.rev)];
+      return [patient?.rev === undefined ? one : { ...one, ...afterTreatment(one, patient, patient.rev) }];
     });
     for (const id of await this.#parts.settling.settle(after)) later.add(id);
     const held = ready.flatMap(({ id, isHeld }) => (isHeld ? [id] : []));

@@ -12,6 +12,9 @@ import { judge, type Judgement, type OwnWrite } from './tree.js';
 /** A resolver whose answers lose again and again is not asked any more: two that disagree would go on for ever. */
 const mostDecisions = 5;
 
+/** A document that may be one on which nothing may be built, or removed beside it. */
+export type Settled = Examined & { readonly isRefused: boolean };
+
 export interface SettlingParts {
   readonly local: LocalDatabase;
   readonly conflicts: OpenConflicts;
@@ -34,14 +37,15 @@ export class Settling {
   }
 
   /** Documents as they are now, with no operation of ours buried. Answers with those that must be looked at again. */
-  async settle(examined: readonly Examined[]): Promise<readonly string[]> {
+  async settle(examined: readonly Settled[]): Promise<readonly string[]> {
     const { conflicts, clock, local, found } = this.#parts;
     await conflicts.ready();
     const judged = examined.map((one) => ({ examined: one, judgement: judge(one.leaves, this.#answered(one)) }));
+    const free = judged.filter(({ examined: { isRefused } }) => !isRefused);
     const later = new Set(
-      await this.remove(judged.map(({ examined: { id }, judgement }) => ({ id, revs: judgement?.removable ?? [] }))),
+      await this.remove(free.map(({ examined: { id }, judgement }) => ({ id, revs: judgement?.removable ?? [] }))),
     );
-    const marks = judged.flatMap(
+    const marks = free.flatMap(
       ({ examined: { id }, judgement }) => judgement?.markable.map((mark) => markOf(id, mark)) ?? [],
     );
     if (marks.length > 0) {
@@ -82,7 +86,7 @@ export class Settling {
     return decided.length === 0 ? own : [...own, { revs: decided, standing: 'over' }];
   }
 
-  async #stateOf(examined: Examined, judgement: Judgement | undefined, later: Set<string>): Promise<ConflictState> {
+  async #stateOf(examined: Settled, judgement: Judgement | undefined, later: Set<string>): Promise<ConflictState> {
     const { conflicts } = this.#parts;
     const known = conflicts.get(examined.id);
     const decided = known?.decided ?? [];
@@ -91,7 +95,7 @@ export class Settling {
       return decided.length === 0 ? undefined : { winner: judgement?.winner.rev ?? '', losing: [], ...kept };
     }
     const left = { winner: judgement.winner.rev, losing: judgement.foreign, ...kept };
-    if (decided.length >= mostDecisions) return left;
+    if (examined.isRefused || decided.length >= mostDecisions) return left;
     const answer = this.#decision(examined, judgement);
     return answer === undefined ? left : this.#decide(examined, judgement, answer, left, later);
   }

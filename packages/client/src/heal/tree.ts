@@ -56,6 +56,7 @@ export function inOrder(leaves: readonly Leaf[]): readonly Leaf[] {
  *
  * An operation is buried when the winner's history has none of its revisions. It is healed by running it on the winner:
  * so no history holds the write of an operation twice, which is why healing comes to an end (docs/decisions/healing.md).
+ * Where the winner's history is too long to be known whole, an older revision is left alone: it may be in it.
  *
  * A losing leaf is removed by the device that can answer for all of its branch: each revision there is of an operation of
  * its own that is not buried any more, or lies at or before one that has a deletion beside what follows it. Undefined
@@ -66,11 +67,16 @@ export function judge(leaves: readonly Leaf[], own: readonly OwnWrite[]): Judgem
   if (winner === undefined) return undefined;
   const won = new Set(winner.ancestors);
   const lost = new Set(losers.flatMap(({ ancestors }) => ancestors));
-  const isBuried = ({ revs, standing }: OwnWrite): boolean =>
+  // Of a long history the oldest part is forgotten: a revision from there may be an ancestor of the winner, unless it is a leaf.
+  const oldest = generationOf(winner.ancestors.at(-1));
+  const leafRevs = new Set(losers.map(({ rev }) => rev));
+  const isKnownLost = (rev: string): boolean => lost.has(rev) && (generationOf(rev) >= oldest || leafRevs.has(rev));
+  const isMissed = ({ revs, standing }: OwnWrite): boolean =>
     standing === 'counts' && !revs.some((rev) => won.has(rev)) && revs.some((rev) => lost.has(rev));
+  const isBuried = (one: OwnWrite): boolean => isMissed(one) && one.revs.some(isKnownLost);
   const buried = own.flatMap((one, place) => (isBuried(one) ? [place] : []));
 
-  const answered = new Set(own.flatMap((one) => (one.standing === 'held' || isBuried(one) ? [] : one.revs)));
+  const answered = new Set(own.flatMap((one) => (one.standing === 'held' || isMissed(one) ? [] : one.revs)));
   const ours = new Set(own.flatMap(({ revs }) => revs));
   const marked = new Set(leaves.flatMap(({ deleted, ancestors }) => (deleted ? ancestors.slice(1, 2) : [])));
 

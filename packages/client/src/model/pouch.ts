@@ -63,7 +63,14 @@ export interface DocRow {
 /** A row of a bulk write: written with its revision, or refused with the server's word. */
 export type WriteRow =
   | { readonly id: string; readonly ok: true; readonly rev: string | undefined }
-  | { readonly id: string; readonly ok: false; readonly error: string; readonly reason: string };
+  | {
+      readonly id: string;
+      readonly ok: false;
+      readonly error: string;
+      readonly reason: string;
+      /** Which revision was refused, where the server says so. */
+      readonly rev?: string;
+    };
 
 /** What a bulk write brought: rows that were answered, and the error that ended it early, if any. */
 export interface WriteAnswer {

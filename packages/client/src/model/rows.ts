@@ -75,7 +75,8 @@ export function writeRow(row: z.infer<typeof writeRows>[number]): WriteRow | und
   if (!isError && ok === true) return { id, ok: true, rev: undefined };
   const word = [error, name].find((value) => typeof value === 'string') ?? (isError ? 'unknown_error' : undefined);
   const reason = [row.reason, row.message].find((value) => typeof value === 'string') ?? '';
-  return word === undefined ? undefined : { id, ok: false, error: word, reason };
+  if (word === undefined) return undefined;
+  return { id, ok: false, error: word, reason, ...(typeof rev === 'string' ? { rev } : {}) };
 }
 
 const revisions = z.object({ start: z.number(), ids: z.array(z.string()) });

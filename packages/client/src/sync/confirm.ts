@@ -8,6 +8,7 @@ import { bring } from './push.js';
 import { judgeDenied } from './denied.js';
 import { deniedDocument, type Denied } from './seen.js';
 import type { Refusals } from './refusals.js';
+import { hiddenDeletions } from './hidden-deletions.js';
 import type { Errand } from './transfer.js';
 
 /** Changes in one step. One question for all of them, cut into requests of a bounded size. */
@@ -92,9 +93,15 @@ export function confirmErrand(parts: {
       const there = changes.filter(({ id }) => !missing.has(id));
       await failures.load();
       await refusals.delivered(await historiesOf(local, failures, there));
+      const asked = new Map(changes.map(({ id, revs }) => [id, revs.length]));
+      const several = [...missing].filter(([id]) => kind === 'behind' || (asked.get(id) ?? 0) > 1);
+      const isHidden = await hiddenDeletions(
+        local,
+        several.flatMap(([id, revs]) => revs.map((rev) => ({ id, rev }))),
+      );
       const behind = [...missing].flatMap(([id, revs]) => {
         const known = new Set(failures.refusedOf(id).map(({ refused }) => refused));
-        const open = revs.filter((rev) => !known.has(rev) && !isGiveUp(rev));
+        const open = revs.filter((rev) => !known.has(rev) && !isGiveUp(rev) && !isHidden(id, rev));
         return open.length === 0 ? [] : [{ id, revs: open }];
       });
       return {

@@ -14,6 +14,7 @@ export async function judgeDenied(
   denied: readonly Denied[],
 ): Promise<readonly Denied[]> {
   const leaves = await local.leaves([...new Set(denied.map(({ id }) => id))]);
+  const living = new Set(leaves.flatMap(({ id, doc }) => (doc['_deleted'] === true ? [] : [id])));
   const found = denied.flatMap((one) =>
     leaves.flatMap((leaf): (Refused & { told: Denied })[] => {
       const at = one.rev === undefined ? 0 : leaf.ancestors.indexOf(one.rev);
@@ -22,7 +23,8 @@ export async function judgeDenied(
       // Of a later revision the server has not said anything yet.
       const lacked = leaf.ancestors.slice(at);
       const read = { ...leaf, doc: { ...leaf.doc, _rev: rev }, ancestors: lacked };
-      return [{ read, lacked, code: one.code, reason: one.reason, told: one }];
+      const isHidden = at === 0 && leaf.doc['_deleted'] === true && living.has(leaf.id);
+      return [{ read, lacked, code: one.code, reason: one.reason, isHidden, told: one }];
     }),
   );
   const lacked = await lackedOf(

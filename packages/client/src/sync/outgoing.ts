@@ -170,8 +170,11 @@ export class Outgoing<Data extends Passed, Step> {
   }
 }
 
-/** What is stored of these documents now, as changes. */
+/** What is stored of these documents now, as changes: all leaves, for what was refused may have lost meanwhile. */
 export async function presentRevisions(local: LocalDatabase, ids: readonly string[]): Promise<readonly LocalChange[]> {
-  const rows = await local.read([...new Set(ids)]);
-  return rows.flatMap(({ id, rev }) => (rev === undefined ? [] : [{ id, revs: [rev] }]));
+  const leaves = new Map<string, string[]>();
+  for (const { id, doc } of await local.leaves([...new Set(ids)])) {
+    leaves.set(id, [...(leaves.get(id) ?? []), doc._rev ?? '']);
+  }
+  return [...leaves].map(([id, revs]) => ({ id, revs }));
 }

@@ -1,16 +1,9 @@
-import type { ServerDatabase } from '../http/server-database.js';
-import { RetryableError, SignInRequiredError } from '../model/errors.js';
-import type { RevisionRead, WriteRow } from '../model/pouch.js';
-import { classifyError, classifyRow } from '../retry/classify.js';
+import { classifyError } from '../retry/classify.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { parsePushData, type Checkpoint, type PushData } from './checkpoint.js';
-import { isForgottenStub } from './forgotten.js';
-import { lackedOf } from './lacked.js';
-import { readBounded } from './read-bounded.js';
-import type { Refusals } from './refusals.js';
+import { deliver, type Places } from './delivery.js';
 import type { Carried, Errand } from './transfer.js';
 import type { Watch } from './watch.js';
-import { endStandIns, withoutWithheld } from './withheld.js';
 
 const pageSize = 100;
 /** Changes in one read, where only their ids are of interest. */
@@ -89,7 +82,7 @@ export function pushErrand(places: Places & { checkpoint: Pick<Checkpoint, 'look
 
 /** Brings documents that the local changes named before, as they are: what is left of them goes on waiting. */
 export async function bring(places: Places, step: DocumentsStep, data: PushData): Promise<Carried<PushData>> {
-  const outcome = await deliver(places, step.changes);
+  const outcome = await deliver(places, step.changes, step.isRetry);
   const ids = new Set(step.changes.map(({ id }) => id));
   const behind = [...data.behind.filter(({ id }) => !ids.has(id)), ...outcome.behind];
   const isStuck = step.isRetry && outcome.behind.length > 0;
@@ -132,89 +125,6 @@ export function withBehind(data: PushData, again: readonly LocalChange[]): PushD
   const ids = new Set(again.map(({ id }) => id));
   const behind = again.map(({ id, revs }) => ({ id, revs: [...revs] }));
   return { ...data, behind: [...data.behind.filter(({ id }) => !ids.has(id)), ...behind] };
-}
-
-interface Delivery {
-  readonly delivered: number;
-  readonly behind: readonly LocalChange[];
-  readonly error: unknown;
-}
-
-export interface Places {
-  readonly local: LocalDatabase;
-  readonly server: ServerDatabase;
-  readonly refusals: Refusals;
-}
-
-async function deliver(places: Places, all: readonly LocalChange[]): Promise<Delivery> {
-  const { local, server, refusals } = places;
-  const changes = await withoutWithheld(places, all);
-  const missing = await server.missing(new Map(changes.map(({ id, revs }) => [id, revs])));
-  await endStandIns(places, all, changes, missing);
-  const behind = new Map<string, string[]>();
-  let delivered = 0;
-  // What the server has already may be later than what it refused once: then that was taken after all.
-  await refusals.delivered(changes.filter(({ id }) => !missing.has(id)).map(({ id, revs }) => ({ id, revs })));
-  const wanted = [...missing].flatMap(([id, revs]) => revs.map((rev) => ({ id, rev })));
-  for await (const { asked, reads } of readBounded(local, wanted)) {
-    // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
-    const readable = groupById(reads);
-    for (const { id, rev } of asked) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
-    const sent = reads.filter(({ doc }) => !isForgottenStub(doc));
-    for (const part of server.inRequests(sent)) delivered += await deliverPart(places, part, behind);
-  }
-  return {
-    delivered,
-    behind: [...behind].map(([id, revs]) => ({ id, revs })),
-    error: new RetryableError('Some documents could not be delivered now.', { class: 'server', code: 'not-stored' }),
-  };
-}
-
-/** One request, and the proof of what it did. What neither arrived nor was refused for good goes to `behind`. */
-async function deliverPart(
-  { server, refusals }: Places,
-  reads: readonly RevisionRead[],
-  behind: Map<string, string[]>,
-): Promise<number> {
-  const answer = await server.writeRevisions(reads.map(({ doc }) => doc));
-  if (answer.error !== undefined) throw answer.error as Error;
-  const refused = answer.rows.flatMap((row) => (row.ok ? [] : [row]));
-  if (refused.some(({ error }) => classifyRow(error).kind === 'auth')) throw new SignInRequiredError('unauthorized');
-  // An answer without a row says nothing: what the server has now is the proof.
-  const still = await server.missing(groupById(reads));
-  const stuck = reads.filter(({ id, doc }) => still.get(id)?.includes(doc._rev ?? '') === true);
-  const arrived = reads.filter((read) => !stuck.includes(read));
-  // A later revision that the server took proves an earlier refused one.
-  await refusals.delivered(arrived.map(({ id, ancestors }) => ({ id, revs: ancestors })));
-
-  const rowOf = new Map<string, Extract<WriteRow, { ok: false }>>(refused.map((row) => [row.id, row]));
-  const final: { read: RevisionRead; code: string; reason: string }[] = [];
-  for (const read of stuck) {
-    const row = rowOf.get(read.id);
-    const verdict = row === undefined ? undefined : classifyRow(row.error);
-    if (row !== undefined && verdict?.kind === 'failed') final.push({ read, code: verdict.code, reason: row.reason });
-    else keep(behind, read.id, read.doc._rev ?? '');
-  }
-  const lacked = await lackedOf(
-    server,
-    final.map(({ read: { id, ancestors } }) => ({ id, revs: ancestors })),
-  );
-  const refusedNow = final.flatMap((one, at) => {
-    const revs = lacked[at] ?? [];
-    return revs.length === 0 ? [] : [{ ...one, lacked: revs }];
-  });
-  for (const { id, doc } of await refusals.refused(refusedNow)) keep(behind, id, doc._rev ?? '');
-  return arrived.length;
-}
-
-function keep(behind: Map<string, string[]>, id: string, rev: string): void {
-  behind.set(id, [...(behind.get(id) ?? []), rev]);
-}
-
-function groupById(reads: readonly RevisionRead[]): Map<string, string[]> {
-  const grouped = new Map<string, string[]>();
-  for (const { id, doc } of reads) grouped.set(id, [...(grouped.get(id) ?? []), doc._rev ?? '']);
-  return grouped;
 }
 
 /** Ids of the documents that the push has not taken care of yet. */

@@ -26,6 +26,10 @@ export interface Refused {
   readonly lacked: readonly string[];
   readonly code: string;
   readonly reason: string;
+  /** It is the deletion of a version that nobody sees: the document lives in another one. */
+  readonly isHidden?: boolean;
+  /** The other leaves of its document, where it is a deletion. */
+  readonly others?: readonly string[];
 }
 
 /** Turns documents that the server refused into failed operations, and back when a later revision is taken (S2). */
@@ -55,23 +59,27 @@ export class Refusals {
     this.#changed = parts.changed;
   }
 
-  /** Records what the server refused for good. Answers with those that must be judged later. */
+  /**
+   * Records what the server refused for good. Answers with those that must be judged later. A hidden version that the server
+   * keeps is no failure: nothing is lost, and nobody could do anything about it.
+   */
   async refused(refused: readonly Refused[]): Promise<readonly RevisionRead[]> {
     if (refused.length === 0) return [];
     await this.#failures.load();
-    const wanted = new Set(refused.flatMap(({ lacked }) => lacked));
+    const wanted = new Set(refused.flatMap(({ lacked, others = [] }) => [...lacked, ...others]));
     const writers = await this.#writers.of(
       refused.map(({ read }) => read.id),
-      (row, { state }) => isUnderWay(row, state) || (row.s === 'applied' && wanted.has(row.r ?? '')),
+      (row, { state }) => isUnderWay(row, state) || (row.s === 'applied' && revsOf(row).some((rev) => wanted.has(rev))),
     );
+
     const postponed: RevisionRead[] = [];
     const failures: StoredFailure[] = [];
-    for (const { read, lacked, code, reason } of refused) {
+    for (const { read, lacked, code, reason, isHidden, others = [] } of refused) {
       const known = writers.get(read.id) ?? [];
-      const found = known.filter(({ row }) => row.s === 'applied' && lacked.includes(row.r ?? ''));
+      const found = known.filter(({ row }) => row.s === 'applied' && revsOf(row).some((rev) => lacked.includes(rev)));
       // Who wrote the newest revision may be known when the batch that tries to write has its outcomes.
       const isOpen = known.some(({ row, header }) => isUnderWay(row, header.state));
-      if (isOpen && found.every(({ row }) => row.r !== read.doc._rev)) {
+      if (isOpen && found.every(({ row }) => !revsOf(row).includes(read.doc._rev ?? ''))) {
         postponed.push(read);
         continue;
       }
@@ -87,7 +95,13 @@ export class Refusals {
       } as const;
       // Upon what a person has given up, what comes later is an edit of its own.
       const over = found.flatMap((writer) => this.#givenUpOf(writer) ?? []);
-      if (over.length === found.length && over.every((failure) => failure.refused !== read.doc._rev)) {
+      const isOfNone = over.length === found.length && over.every((failure) => failure.refused !== read.doc._rev);
+      // Hidden versions go before the winner when a document is deleted: that the winner stays is failure enough.
+      const isBeside =
+        read.doc['_deleted'] === true &&
+        (known.some(({ row }) => row.s === 'applied' && revsOf(row).some((rev) => others.includes(rev))) ||
+          this.#failsBeside(read.id, lacked));
+      if (isOfNone && isHidden !== true && !isBeside) {
         failures.push({
           ...common,
           _id: editFailureId(read.id),
@@ -102,6 +116,19 @@ export class Refusals {
     }
     await this.#store(this.#queue.headers(), failures);
     return postponed;
+  }
+
+  /** Whether an operation on this document is known as refused, in a revision that is none of these. */
+  #failsBeside(id: string, revs: readonly string[]): boolean {
+    return this.#failures
+      .refusedOf(id)
+      .some(({ bulkOperationId, refused }) => bulkOperationId !== null && refused !== null && !revs.includes(refused));
+  }
+
+  /** Whether the server has refused anything of this document, as far as is known. */
+  async hasRefused(id: string): Promise<boolean> {
+    await this.#failures.load();
+    return this.#failures.refusedOf(id).length > 0;
   }
 
   /** Whether the server has refused this revision, as far as is known, or is not to have it. */
@@ -224,6 +251,11 @@ export class Refusals {
       (report, count) => ({ ...report, resolved: Math.max(0, report.resolved - count) }),
     );
   }
+}
+
+/** The revisions that hold the operation: the one that it wrote, and those in which it was healed. */
+function revsOf({ r, h = [] }: RowState): readonly string[] {
+  return r === undefined ? h : [r, ...h];
 }
 
 /** Whether its write may still come to be known. */

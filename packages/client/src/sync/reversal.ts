@@ -138,8 +138,12 @@ function planOf(
 ): ReversalPlan | undefined {
   const isLive = ({ doc }: Leaf): boolean => doc._deleted !== true;
   const absent = leaves.filter(({ lacked }) => lacked.length > 0);
-  const given = absent.filter(({ doc }) => !isOwnRevision(doc._rev ?? ''));
-  if (given.some(({ doc }) => !refused.has(doc._rev ?? ''))) return undefined;
+  const isRefused = ({ doc }: Leaf): boolean => refused.has(doc._rev ?? '');
+  // Beside what lives, or was refused, a deletion ends what nobody sees: whatever the server thinks of it, nothing follows.
+  const isEnd = (leaf: Leaf): boolean =>
+    !isLive(leaf) && !isRefused(leaf) && leaves.some((other) => other !== leaf && (isLive(other) || isRefused(other)));
+  const given = absent.filter((leaf) => !isOwnRevision(leaf.doc._rev ?? '') && !isEnd(leaf));
+  if (!given.every(isRefused)) return undefined;
   const [first] = [...given].sort((a, b) => generationOf(b.doc._rev) - generationOf(a.doc._rev));
   if (first === undefined) {
     // Done before, if what was refused is on branches that have an end; else the server has taken it.
