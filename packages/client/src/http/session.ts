@@ -133,10 +133,12 @@ export class Session {
 
   /**
    * Whether the server must be asked whose these credentials are before anything else is sent with them. Basic ones say it
-   * themselves, once it is known whose work this is.
+   * themselves, once it is known whose work this is. An app without `auth` and without `user` works at a server that needs
+   * no one.
    */
   isUnknown(used: SignIn): boolean {
     if (used.version !== this.#version) return true;
+    if (this.#auth === undefined && this.#user === undefined) return false;
     const saysItself = this.#ownName !== undefined && this.#user !== undefined;
     return !saysItself && this.#identified !== this.#version;
   }
