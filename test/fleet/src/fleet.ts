@@ -10,7 +10,7 @@ import {
   MemoryServer,
   MemoryStore,
 } from '@afield/testing';
-import { seededRandom } from './seeded-random.js';
+import { seededRandom, seedOf } from './seeded-random.js';
 
 const second = 1000;
 const minute = 60 * second;
@@ -24,6 +24,10 @@ export interface FleetOptions {
   readonly outageMinutes: number;
   /** How long is looked at, from the moment 0. Minutes. */
   readonly watchedMinutes: number;
+  /** Requests that the server answers in one second; those above it get 503 at once. Default: without limit. */
+  readonly ratePerSecond?: number;
+  /** A proxy answers 503 with this `Retry-After` (seconds) to what is refused, also while the server is away. Default: none. */
+  readonly retryAfterS?: number;
   /** The same seed brings the same figures. */
   readonly seed: number;
 }
@@ -76,7 +80,7 @@ class Fleet {
       true,
     );
     for (let at = 0; at < clients; at++) {
-      const random = seededRandom(seed * 1_000_003 + at);
+      const random = seededRandom(seedOf(seed, at));
       const client = this.#client(at, random);
       this.#clients.push(client);
       client.bulkOperations$.subscribe(([one]) => {
@@ -132,7 +136,13 @@ class Fleet {
     const now = this.#clock.monotonic();
     const at = Math.floor(now / second);
     this.#perSecond[at] = (this.#perSecond[at] ?? 0) + 1;
-    if (now < this.#options.outageMinutes * minute) return Promise.reject(new TypeError('Failed to fetch'));
+    const { outageMinutes, ratePerSecond = Infinity, retryAfterS } = this.#options;
+    const isAway = now < outageMinutes * minute;
+    if (isAway && retryAfterS === undefined) return Promise.reject(new TypeError('Failed to fetch'));
+    if (isAway || this.#perSecond[at] > ratePerSecond) {
+      const headers: Record<string, string> = retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) };
+      return Promise.resolve(new Response('busy', { status: 503, headers }));
+    }
     return this.#server.fetch(input, init);
   }
 
