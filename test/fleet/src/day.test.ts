@@ -30,7 +30,7 @@ describe('the requests of one device', { timeout: 120_000 }, () => {
       events: { count: 2 },
       'device documents': { count: 1 },
     });
-    expect(count.requests).toMatchObject({ 'push: documents': 1, events: 1, session: 0, 'pull: documents': 2 });
+    expect(count.requests).toMatchObject({ 'push: documents': 1, session: 0, 'pull: documents': 2 });
     expect(Object.values(count.requests).reduce((sum, one) => sum + one, 0)).toBe(count.total);
     expect(count.unanswered).toBe(0);
     expect(first.requests['pull: documents']).toBe(5);
@@ -40,7 +40,8 @@ describe('the requests of one device', { timeout: 120_000 }, () => {
     const away = await simulateDay({ ...hour, away: [[5, 30]] });
     expect(away.left).toMatchObject({ pending: 0, unconfirmed: 0, unreported: 0, unpublished: 0 });
     expect(away.count.unanswered).toBeGreaterThan(0);
-    expect(away.back?.requests).toMatchObject({ 'push: documents': 1, events: 1 });
+    expect(away.back?.requests).toMatchObject({ 'push: documents': 1 });
+    expect(away.back?.requests.events).toBeGreaterThan(0);
     expect(away.back?.unanswered).toBe(0);
   });
 
@@ -56,8 +57,9 @@ describe('docs/cluster.md', () => {
     const page = await readFile(fileURLToPath(new URL('../../../docs/cluster.md', import.meta.url)), 'utf8');
     const run = await simulateDay(days.field);
     const { name } = run.day;
-    expect(columnOf(blockOf(page, 'requests'), name)).toEqual(columnOf(requestsTable([run]), name));
-    expect(columnOf(blockOf(page, 'writes'), name)).toEqual(columnOf(documentsTable([run]), name));
+    const again = 'The SDK makes other requests than the page says: `npm run simulate:cluster -- days` writes it anew.';
+    expect(columnOf(blockOf(page, 'requests'), name), again).toEqual(columnOf(requestsTable([run]), name));
+    expect(columnOf(blockOf(page, 'writes'), name), again).toEqual(columnOf(documentsTable([run]), name));
   }, 120_000);
 
   it('keeps what stands outside of its blocks', () => {
