@@ -90,6 +90,29 @@ describe('a file of pending work', () => {
     expect((await bed.list(third)).map(({ id }) => id)).toContain(bulkOperationId);
   });
 
+  it('S7 R19 in a store that was used before, failures are those that they were', async () => {
+    const failed = async (name: string, id: string): Promise<Client> => {
+      const client = open(name);
+      const { bulkOperationId } = await client.enqueue(paint([id], 'blue'));
+      await bed.settled(client, bulkOperationId);
+      await bed.rest();
+      await client.close();
+      return open(name, { autoStart: false });
+    };
+    const old = await failed('old', 'theirs');
+    await old.retryFailed();
+    await old.documents.put({ _id: 'theirs', colour: 'red' });
+    const other = await failed('new', 'own');
+    expect(await other.importPending(await old.exportPending())).toMatchObject({ bulkOperations: 2 });
+    await other.start();
+    await bed.until(async () => (await bed.list(other)).every(({ state }) => state.startsWith('done')));
+    expect((await other.listFailures()).map(({ id }) => id)).toEqual(['own']);
+    expect(await other.listFailures({ resolved: true })).toMatchObject([
+      { id: 'theirs', resolution: { how: 'retried' } },
+    ]);
+    expect(await bed.colours(other)).toEqual(['blue']);
+  });
+
   it('S7 O4 a key that stands for other content here: nothing is imported', async () => {
     const text = await textOf();
     const other = open('new', { autoStart: false });
