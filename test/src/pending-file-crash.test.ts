@@ -14,7 +14,12 @@ describe('a file is taken in by a process that dies', () => {
   let server: MemoryServer;
   let file: string | undefined;
 
-  const open = ({ PouchDB, environment }: CrashProcess, name: string, fetch = environment.fetch): Client =>
+  const open = (
+    { PouchDB, environment }: CrashProcess,
+    name: string,
+    fetch = environment.fetch,
+    autoStart = true,
+  ): Client =>
     createClient({
       name,
       PouchDB,
@@ -27,6 +32,7 @@ describe('a file is taken in by a process that dies', () => {
       publishers: [couchdbPublisher({ url: server.urlOf('events') })],
       batchSize: 2,
       jitter: 0,
+      autoStart,
     });
   const becomes = (client: Client, is: (one: ClientStatus) => boolean): Promise<ClientStatus> =>
     firstValueFrom(client.status$.pipe(filter(is)));
@@ -58,6 +64,7 @@ describe('a file is taken in by a process that dies', () => {
   it('S7 the same file again brings the rest, and everything is done once', async () => {
     const expected = { bulkOperations: 5, operations: 13, documents: 6, duplicates: 0, paused: 0 };
     let receipts = 0;
+    let halves = 0;
     const report = await crashPoints(
       async (process) => {
         const client = open(process, 'new', away);
@@ -75,10 +82,20 @@ describe('a file is taken in by a process that dies', () => {
           if (file === undefined) await work(process);
         },
         check: async (process) => {
-          const client = open(process, 'new');
+          const client = open(process, 'new', process.environment.fetch, false);
+          await client.storeId;
+          for (const { id, target, state } of await firstValueFrom(client.bulkOperations$)) {
+            if (target === 'local') expect(state).toMatch(/^(paused|done|done-with-failures)$/);
+            // Half of it is here: nobody can let it run.
+            if (state === 'paused') {
+              await expect(client.resume(id)).rejects.toMatchObject({ code: 'import_unfinished' });
+              halves++;
+            }
+          }
           const { bulkOperations, duplicates } = await client.importPending(file ?? '');
           expect(bulkOperations + duplicates).toBe(expected.bulkOperations);
           if (duplicates > 0) receipts++;
+          await client.start();
           await becomes(
             client,
             ({ pending, unpublished, unreported, unconfirmed, leader, results }) =>
@@ -126,5 +143,6 @@ describe('a file is taken in by a process that dies', () => {
     );
     expect(report.points).toBeGreaterThan(15);
     expect(receipts).toBeGreaterThan(3);
+    expect(halves).toBeGreaterThan(3);
   }, 240_000);
 });

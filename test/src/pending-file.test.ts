@@ -3,10 +3,12 @@ import {
   createClient,
   defineDocumentAction,
   definePlan,
+  PendingFileError,
   type Client,
   type ClientOptions,
   type ClientStatus,
 } from '@afield/client';
+import { connectClient, serveClient } from '@afield/client/worker';
 import { serverUnderTest, temporaryDatabases, type ServerUnderTest, type TemporaryDatabases } from '@afield/devserver';
 import { MemoryPouch } from '@afield/testing';
 import { filter, firstValueFrom } from 'rxjs';
@@ -209,6 +211,9 @@ describe('the work of a store as a file', () => {
     const wiped = disturbed.open();
     await work(disturbed, wiped);
     const file = await wiped.exportPending();
+    const { username, password } = server.admin;
+    const text = await file.text();
+    for (const secret of [password, btoa(`${username}:${password}`)]) expect(text).not.toContain(secret);
     await wiped.close();
     const other = disturbed.open();
     // `first` too: its document was changed since, and without the server no one knows which revisions that has.
@@ -228,5 +233,43 @@ describe('the work of a store as a file', () => {
       ['a9', 'missing'],
       ['b2', 'forbidden'],
     ]);
+  });
+
+  it('S7 a plan that had not run waits until the pull is over, and plans from all documents', async () => {
+    const one = await world();
+    const client = one.open();
+    await client.documents.bulkDocs(['a1', 'a2', 'a3'].map((_id) => ({ _id, colour: 'red' })));
+    await isSent(client);
+    one.isDown = true;
+    await client.enqueue({ target: 'server', lane: 'slow', actions: [paint(['a1'], 'pink')] });
+    await client.enqueue({ target: 'local', lane: 'slow', plan: 'paint-all', request: { to: 'blue' } });
+    const file = await client.exportPending();
+    await client.close();
+
+    const other = one.open();
+    expect(await other.importPending(file)).toMatchObject({ bulkOperations: 2, documents: 0, paused: 1 });
+    one.isDown = false;
+    other.syncNow();
+    await until(other, ({ pull }) => pull.state === 'idle' && pull.attempts > 0 && pull.transferred >= 3);
+    const [, plan] = await firstValueFrom(other.bulkOperations$);
+    expect(plan).toMatchObject({ state: 'paused', plan: 'paint-all' });
+    await other.resume(plan?.id ?? '');
+    await isSent(other);
+    expect((await one.all(one.records)).map(({ colour }) => colour)).toEqual(['blue', 'blue', 'blue']);
+  });
+
+  it('S7 through a worker, a file goes over as it is', async () => {
+    const one = await world();
+    const client = one.open({ name: `pending-${String(stores++)}` });
+    await client.enqueue({ target: 'local', actions: [paint(['a1'], 'blue')] });
+    const { port1, port2 } = new MessageChannel();
+    serveClient(client, port2);
+    const page = connectClient(port1);
+    const file = await page.exportPending();
+    expect(file).toBeInstanceOf(Blob);
+    expect(await page.importPending(file)).toMatchObject({ bulkOperations: 0, duplicates: 1 });
+    const refused: unknown = await page.importPending('no file').catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(PendingFileError);
+    page.disconnect();
   });
 });

@@ -113,6 +113,29 @@ describe('a file of pending work', () => {
     expect(await bed.colours(other)).toEqual(['blue']);
   });
 
+  it('S7 O8 events are listed page by page, also those that come from another store', async () => {
+    const file = await (await worked()).exportPending();
+    const other = open('new');
+    await bed.seed(other, 1);
+    const own = await other.enqueue(paint(['d0000'], 'pink'));
+    await bed.settled(other, own.bulkOperationId);
+    await other.importPending(file);
+    const last = await other.enqueue(paint(['d0000', 'd0001'], 'white'));
+    await bed.settled(other, last.bulkOperationId);
+    const all = await other.listEvents();
+    expect(all).toHaveLength(5);
+    const paged = [];
+    for (let after = all[0]; after !== undefined;) {
+      paged.push(after);
+      [after] = await other.listEvents({ after, limit: 1 });
+    }
+    expect(paged).toEqual(all);
+    // Each names the event before it on its document, whichever store has made that.
+    const [, brought, second, ...rest] = all;
+    expect(rest.map(({ previous }) => previous)).toEqual([brought?.id, second?.id]);
+    expect(new Set(all.map(({ store }) => store)).size).toBe(2);
+  });
+
   it('S7 O4 a key that stands for other content here: nothing is imported', async () => {
     const text = await textOf();
     const other = open('new', { autoStart: false });

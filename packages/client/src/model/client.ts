@@ -403,10 +403,11 @@ export interface Client {
   discard(filter: FailureFilter): Promise<number>;
   /**
    * The events of mutations that this store still keeps, in the order of their sequence and index, also those that are not
-   * published yet: at most `limit` (default and most: 1,000) after the given place.
+   * published yet: at most `limit` (default and most: 1,000) after the given place. The place is that of an event: hand in the
+   * last one itself. `store` is missing only where none came from another store (`importPending`).
    */
   listEvents(options?: {
-    readonly after?: { readonly sequence: number; readonly index: number };
+    readonly after?: { readonly store?: string; readonly sequence: number; readonly index: number };
     readonly limit?: number;
   }): Promise<readonly DocumentEvent[]>;
   /** Conflicting duplicates that are open, or with `resolved: true` those that a person has decided on. */

@@ -54,13 +54,10 @@ export class Events {
     return found;
   }
 
-  /** Events in the order of their sequence and index, after a place. */
-  async list(
-    storeId: string,
-    after: { readonly sequence: number; readonly index: number },
-    limit: number,
-  ): Promise<readonly DocumentEvent[]> {
+  /** Events in the order in which this store has them, after a place. */
+  async list(storeId: string, place: AfterPlace, limit: number): Promise<readonly DocumentEvent[]> {
     const found: DocumentEvent[] = [];
+    const after = { sequence: this.#sequenceOf(storeId, place), index: place.index };
     for (const header of this.#queue.headers()) {
       const sequence = sequenceOf(header._id);
       if (sequence < after.sequence) continue;
@@ -76,6 +73,15 @@ export class Events {
     }
     return found;
   }
+
+  /** Its number here: a file may have brought it from another store. */
+  #sequenceOf(storeId: string, { store = storeId, sequence }: AfterPlace): number {
+    if (store === storeId) return sequence;
+    const brought = this.#queue.headers().find(({ origin }) => origin?.store === store && origin.sequence === sequence);
+    return brought === undefined ? 0 : sequenceOf(brought._id);
+  }
 }
 
 const perRead = 100;
+
+type AfterPlace = Pick<DocumentEvent, 'sequence' | 'index'> & { readonly store?: string | undefined };

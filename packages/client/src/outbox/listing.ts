@@ -6,13 +6,20 @@ const mostListed = 1000;
 
 const shape = z.strictObject({
   // An event that was listed says the place, too.
-  after: z.optional(z.object({ sequence: z.int(), index: z.int() })),
+  after: z.optional(z.object({ store: z.optional(z.string()), sequence: z.int(), index: z.int() })),
   limit: z.optional(z.int().check(z.gte(1), z.lte(mostListed))),
 });
 
+/** Of an event: its number is the one in the store where it was queued first. */
+export interface Place {
+  readonly store?: string | undefined;
+  readonly sequence: number;
+  readonly index: number;
+}
+
 /** Which events are asked for, checked. Throws `InvalidRequestError`. */
 export function checkListing(given: unknown): {
-  readonly after: { readonly sequence: number; readonly index: number };
+  readonly after: Place;
   readonly limit: number;
 } {
   const parsed = shape.safeParse(given);

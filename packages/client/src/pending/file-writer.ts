@@ -3,7 +3,7 @@ import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { fileType, type FileCounts, type FileHead, type FileLine } from './format.js';
 
 /** Characters that are in memory as text; what came before is a Blob, which a browser may keep on disk. */
-const textAtOnce = 500_000;
+const textAtOnce = 250_000;
 
 /** Puts a file together line by line. */
 export class FileWriter {

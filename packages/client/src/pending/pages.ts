@@ -1,7 +1,7 @@
 import type { z } from 'zod/mini';
 import type { Queue } from '../queue/queue.js';
 
-const perPage = 50;
+const perPage = 10;
 
 /** Documents of the queue whose ids begin so, in their order, a page of them in memory. */
 export async function* pagesOf<Shape extends z.ZodMiniType>(
