@@ -259,4 +259,74 @@ describe('conflicts of documents that the server refuses', () => {
     await looks(client);
     expect(await ask('a?conflicts=true')).not.toHaveProperty('_conflicts');
   });
+
+  it('S2 what the server refuses on two branches goes back together, and is given up together', async () => {
+    for (const decide of ['revert', 'discard'] as const) {
+      await withRule(noBlack);
+      const client = await begun();
+      server.proxy.addRule({ when: { path: '/_bulk_docs' }, do: { type: 'answer', status: 503 } });
+      await client.documents.put({ ...(await local(client, 'a')), colour: 'black' });
+      await run(client, 'a', { more: 1, colour: 'black' });
+      await run(client, 'a', { more: 2 });
+      await done(client);
+      await other('a', { note: 'of another' }, 4);
+      await pulled(client);
+      await expect.poll(() => local(client, 'a')).toMatchObject({ note: 'of another', more: 2, colour: 'black' });
+      expect(await local(client, 'a')).toHaveProperty('_conflicts');
+      await online(client);
+      await failures(client, 2);
+      await looks(client);
+      expect(await client[decide]({})).toBe(2);
+      await looks(client);
+      await other('a', { note: 'of another still' });
+      await looks(client);
+      const sent = writes();
+      await looks(client);
+      expect(writes()).toBe(sent);
+      expect(await failures(client, 0)).toEqual([]);
+      const shown = await local(client, 'a');
+      expect(shown).toMatchObject(decide === 'revert' ? { colour: 'red', note: 'of another still' } : { _id: 'a' });
+      expect(await ask('a?conflicts=true')).toMatchObject({ colour: 'red', note: 'of another still' });
+      expect(await ask('a?conflicts=true')).not.toHaveProperty('_conflicts');
+      await client.close();
+      clients = [];
+    }
+  });
+
+  it('S2 two versions that an app has edited, both refused, go back together', async () => {
+    await withRule(noBlack);
+    const client = await begun();
+    await client.documents.put({ ...(await local(client, 'a')), colour: 'black' });
+    await failures(client, 1);
+    await other('a', { note: 'of another' }, 2);
+    await pulled(client);
+    await client.documents.put({ ...(await local(client, 'a')), _conflicts: undefined, colour: 'black' });
+    await pushed(client);
+    await looks(client);
+    await failures(client, 1);
+    expect(await client.revert({})).toBe(1);
+    expect(await local(client, 'a')).toMatchObject({ colour: 'red', note: 'of another' });
+    await looks(client);
+    await failures(client, 0);
+    expect(await local(client, 'a')).not.toHaveProperty('_conflicts');
+  });
+
+  it('S2 a hidden version goes also while a copy of the server’s version counts here, and that version stays', async () => {
+    await withRule(noBlack);
+    const client = await begun();
+    await other('a', { note: 'of another' });
+    await pulled(client);
+    const { ids } = (await ask('a?revs=true'))['_revisions'] as { ids: readonly string[] };
+    const lost = { _id: 'a', lost: true, _rev: `2-${least}`, _revisions: { start: 2, ids: [least, ...ids.slice(1)] } };
+    await ask('_bulk_docs', 'POST', { new_edits: false, docs: [lost] });
+    await run(client, 'a', { colour: 'black' });
+    await failures(client, 1);
+    expect(await client.revert({})).toBe(1);
+    await pulled(client);
+    expect(await local(client, 'a')).toMatchObject({ colour: 'red', _conflicts: [lost._rev] });
+    await client.documents.bulkDocs([{ _id: 'a', _rev: lost._rev, _deleted: true }]);
+    await expect.poll(() => ask('a?conflicts=true')).not.toHaveProperty('_conflicts');
+    expect(await ask('a')).toMatchObject({ colour: 'red', note: 'of another' });
+    expect(await local(client, 'a')).toMatchObject({ colour: 'red', note: 'of another' });
+  });
 });

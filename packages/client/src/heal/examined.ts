@@ -4,7 +4,7 @@ import type { RevisionRead } from '../model/pouch.js';
 import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import { partAt } from '../queue/parts.js';
-import { failureId, sequenceOf, type RowState } from '../queue/stored.js';
+import { failureId, refusedIn, sequenceOf, type RowState } from '../queue/stored.js';
 import type { Writer, Writers } from '../queue/writers.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import type { HealedRows } from './healed-rows.js';
@@ -77,7 +77,11 @@ function isOnRefused(id: string, leaves: readonly Leaf[], failures: Failures): b
   const [winner] = inOrder(leaves);
   return failures
     .refusedOf(id)
-    .some(({ refused, resolution }) => resolution === undefined && winner?.ancestors.includes(refused ?? '') === true);
+
+    .some(
+      (failure) =>
+        failure.resolution === undefined && refusedIn(failure).some((rev) => winner?.ancestors.includes(rev) === true),
+    );
 }
 
 function isAtEnd(header: Writer['header']): boolean {

@@ -226,6 +226,8 @@ export const failureDoc = z.object({
   mayHaveBeenApplied: z.boolean(),
   /** The local revision that the server refused; null for failures before any push. */
   refused: z.nullable(z.string()),
+  /** Revisions that it refused before, on other branches: an operation may be in several. */
+  also: z.optional(z.array(z.string())),
   /** The local revision that lost, when it failed as it was run again on the one that won (S2). */
   buried: z.optional(z.string()),
   /** The local document that was given up for the server's version, as JSON text. */
@@ -242,6 +244,11 @@ export const failureDoc = z.object({
   ),
 });
 export type StoredFailure = z.infer<typeof failureDoc>;
+
+/** All revisions that the server refused, as far as the failure tells. */
+export function refusedIn({ refused, also = [] }: Pick<StoredFailure, 'refused' | 'also'>): readonly string[] {
+  return refused === null ? [] : [refused, ...also];
+}
 
 /**
  * The record of a given key (O4): created, never looked up first. It counts only when the header of its bulk operation

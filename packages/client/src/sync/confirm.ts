@@ -3,6 +3,7 @@ import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError } from '../model/errors.js';
 import { isGiveUp } from '../model/own-revisions.js';
 import type { Failures } from '../queue/failures.js';
+import { refusedIn } from '../queue/stored.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { bring } from './push.js';
 import { judgeDenied } from './denied.js';
@@ -100,7 +101,7 @@ export function confirmErrand(parts: {
         several.flatMap(([id, revs]) => revs.map((rev) => ({ id, rev }))),
       );
       const behind = [...missing].flatMap(([id, revs]) => {
-        const known = new Set(failures.refusedOf(id).map(({ refused }) => refused));
+        const known = new Set(failures.refusedOf(id).flatMap(refusedIn));
         const open = revs.filter((rev) => !known.has(rev) && !isGiveUp(rev) && !isHidden(id, rev));
         return open.length === 0 ? [] : [{ id, revs: open }];
       });

@@ -1,6 +1,7 @@
 import type { ServerDatabase } from '../http/server-database.js';
 import { RetryableError, SignInRequiredError } from '../model/errors.js';
 import type { RevisionRead, WriteRow } from '../model/pouch.js';
+import { isStandIn } from '../model/own-revisions.js';
 import { classifyRow } from '../retry/classify.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { isForgottenStub } from './forgotten.js';
@@ -64,7 +65,7 @@ export async function deliver(places: Places, all: readonly LocalChange[], isRet
 /**
  * Deletions that may be sent now: those that end their document, and those of hidden versions whose document lives in a
  * version that the server has. One whose document waits in `behind` waits with it; that of a refused one is not sent at
- * all, until the document changes or is sent again. One whose document has changed meanwhile comes with that change.
+ * all, until the document changes or is sent again; neither is that of a version of which a copy counts here. One whose document has changed meanwhile comes with that change.
  */
 async function afterWhatLives(
   { local, server }: Places,
@@ -78,14 +79,26 @@ async function afterWhatLives(
   const changed = new Set(leaves.flatMap(({ id, doc }) => (named.get(id)?.has(doc._rev ?? '') === false ? [id] : [])));
   const present = deletions.filter(({ id }) => !changed.has(id));
   const rows = await local.read(ids);
-  const living = new Map(rows.flatMap(({ id, rev, deleted }) => (rev === undefined || deleted ? [] : [[id, rev]])));
+  const living = new Map(
+    rows.flatMap(({ id, rev, deleted }) => (rev === undefined || deleted ? [] : [[id, atServer(id, rev, leaves)]])),
+  );
   const missing = living.size === 0 ? living : await server.missing(asQuestion(living));
   for (const { id, doc } of present) if (missing.has(id) && behind.has(id)) keep(behind, id, doc._rev ?? '');
   return {
     ending: present.filter(({ id }) => !living.has(id)),
-    hidden: present.filter(({ id }) => living.has(id) && !missing.has(id)),
+    hidden: present.filter(
+      ({ id, ancestors }) => living.has(id) && !missing.has(id) && !ancestors.includes(living.get(id) ?? ''),
+    ),
     leaves,
   };
+}
+
+/** The version of which this one is a copy, as the server has it; itself, where it is none. */
+function atServer(id: string, rev: string, leaves: readonly RevisionRead[]): string {
+  const copied = isStandIn(rev)
+    ? leaves.find((leaf) => leaf.id === id && leaf.doc._rev === rev)?.ancestors[1]
+    : undefined;
+  return copied ?? rev;
 }
 
 function asQuestion(revs: ReadonlyMap<string, string>): ReadonlyMap<string, readonly string[]> {

@@ -11,6 +11,7 @@ import {
   failureDoc,
   failureId,
   failurePrefix,
+  refusedIn,
   sequenceOf,
   storedVersion,
   type Header,
@@ -74,6 +75,7 @@ export class Refusals {
 
     const postponed: RevisionRead[] = [];
     const failures: StoredFailure[] = [];
+    const past = new Set<string>();
     for (const { read, lacked, code, reason, isHidden, others = [] } of refused) {
       const known = writers.get(read.id) ?? [];
       const found = known.filter(({ row }) => row.s === 'applied' && revsOf(row).some((rev) => lacked.includes(rev)));
@@ -95,7 +97,8 @@ export class Refusals {
       } as const;
       // Upon what a person has given up, what comes later is an edit of its own.
       const over = found.flatMap((writer) => this.#givenUpOf(writer) ?? []);
-      const isOfNone = over.length === found.length && over.every((failure) => failure.refused !== read.doc._rev);
+      const isOfNone =
+        over.length === found.length && over.every((failure) => !refusedIn(failure).includes(read.doc._rev ?? ''));
       // Hidden versions go before the winner when a document is deleted: that the winner stays is failure enough.
       const isBeside =
         read.doc['_deleted'] === true &&
@@ -113,8 +116,9 @@ export class Refusals {
         });
       }
       for (const writer of found) failures.push({ ...common, ...failureOf(writer) });
+      for (const rev of read.ancestors) past.add(nameOf(read.id, rev));
     }
-    await this.#store(this.#queue.headers(), failures);
+    await this.#store(this.#queue.headers(), failures, past);
     return postponed;
   }
 
@@ -122,7 +126,7 @@ export class Refusals {
   #failsBeside(id: string, revs: readonly string[]): boolean {
     return this.#failures
       .refusedOf(id)
-      .some(({ bulkOperationId, refused }) => bulkOperationId !== null && refused !== null && !revs.includes(refused));
+      .some((failure) => failure.bulkOperationId !== null && !refusedIn(failure).some((rev) => revs.includes(rev)));
   }
 
   /** Whether the server has refused anything of this document, as far as is known. */
@@ -134,7 +138,7 @@ export class Refusals {
   /** Whether the server has refused this revision, as far as is known, or is not to have it. */
   async isRefused(id: string, rev: string): Promise<boolean> {
     await this.#failures.load();
-    return isOwnRevision(rev) || this.#failures.refusedOf(id).some(({ refused }) => refused === rev);
+    return isOwnRevision(rev) || this.#failures.refusedOf(id).some((failure) => refusedIn(failure).includes(rev));
   }
 
   /** The refused revisions of these documents that a person has given up. */
@@ -143,7 +147,7 @@ export class Refusals {
     return new Map(
       ids.flatMap((id) => {
         const resolved = this.#failures.refusedOf(id).filter(({ resolution }) => resolution !== undefined);
-        return resolved.length === 0 ? [] : [[id, new Set(resolved.flatMap(({ refused }) => refused ?? []))] as const];
+        return resolved.length === 0 ? [] : [[id, new Set(resolved.flatMap(refusedIn))] as const];
       }),
     );
   }
@@ -157,7 +161,7 @@ export class Refusals {
     const gone = lines.flatMap(({ id, revs }) =>
       this.#failures
         .refusedOf(id)
-        .filter(({ refused, resolution }) => refused !== null && resolution === undefined && revs.includes(refused)),
+        .filter((failure) => failure.resolution === undefined && refusedIn(failure).some((rev) => revs.includes(rev))),
     );
     if (gone.length === 0) return;
     const headers = this.#queue.headers();
@@ -171,7 +175,9 @@ export class Refusals {
     this.#failures.removed(gone.map(({ _id }) => _id));
   }
 
-  async #store(headers: readonly Header[], failures: readonly StoredFailure[]): Promise<void> {
+  /** `past`: the histories of what is refused now. What was refused on other branches is kept beside it. */
+  async #store(headers: readonly Header[], given: readonly StoredFailure[], past: ReadonlySet<string>): Promise<void> {
+    const failures = together(given);
     const known = new Map(
       failures
         .flatMap(({ id }) => (id === null ? [] : this.#failures.refusedOf(id)))
@@ -181,7 +187,9 @@ export class Refusals {
     const renewed = failures.flatMap((failure) => {
       const old = known.get(failure._id);
       // What a person has given up is not open again, however often it is refused.
-      return old === undefined || isGivenUp(old, failure) ? [] : [{ ...failure, _rev: old._rev }];
+      if (old === undefined || isGivenUp(old, failure)) return [];
+      const revs = [...refusedIn(failure), ...refusedIn(old).filter((rev) => !past.has(nameOf(failure.id ?? '', rev)))];
+      return [{ ...withRefused(failure, revs), _rev: old._rev }];
     });
     const all = [...fresh, ...renewed];
     if (all.length === 0) return;
@@ -265,7 +273,30 @@ function isUnderWay({ s }: RowState, state: Header['state']): boolean {
 
 /** Whether a person has given up what is refused now: of an app's own edit that means this very revision. */
 function isGivenUp(old: StoredFailure, { refused }: StoredFailure): boolean {
-  return old.resolution !== undefined && (old.bulkOperationId !== null || old.refused === refused);
+  return (
+    old.resolution !== undefined &&
+    (old.bulkOperationId !== null || (refused !== null && refusedIn(old).includes(refused)))
+  );
+}
+
+/** One failure of each name: of several branches that are refused at once each has the revision. */
+function together(failures: readonly StoredFailure[]): readonly StoredFailure[] {
+  const byName = new Map<string, StoredFailure>();
+  for (const failure of failures) {
+    const before = byName.get(failure._id);
+    const revs = [...refusedIn(failure), ...(before === undefined ? [] : refusedIn(before))];
+    byName.set(failure._id, withRefused(failure, revs));
+  }
+  return [...byName.values()];
+}
+
+function withRefused(failure: StoredFailure, revs: readonly string[]): StoredFailure {
+  const also = [...new Set(revs)].filter((rev) => rev !== failure.refused);
+  return also.length === 0 ? failure : { ...failure, also };
+}
+
+function nameOf(id: string, rev: string): string {
+  return JSON.stringify([id, rev]);
 }
 
 function failureOf({

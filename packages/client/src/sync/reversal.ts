@@ -3,6 +3,7 @@ import type { Doc } from '../model/json.js';
 import type { RevisionRead } from '../model/pouch.js';
 import { generationOf } from '../model/revision.js';
 import type { Failures } from '../queue/failures.js';
+import { refusedIn } from '../queue/stored.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { lackedOf } from './lacked.js';
 import { giveUp, isOwnRevision, isStandIn, standInFor } from '../model/own-revisions.js';
@@ -71,7 +72,7 @@ export class Reversal {
     return ids.flatMap((id) => {
       const version = versions.get(id);
       if (version === 'unknown') return [];
-      const refused = failures.refusedOf(id).flatMap(({ refused: rev }) => rev ?? []);
+      const refused = failures.refusedOf(id).flatMap(refusedIn);
       return planOf(id, trees.get(id) ?? [], new Set(refused), version) ?? [];
     });
   }
