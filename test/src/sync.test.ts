@@ -74,7 +74,7 @@ describe('documents, results and failures on the way to the server', () => {
   };
   const ask = async (url: string): Promise<Stored> => {
     const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
-    return (await (await fetch(url, { headers: { authorization } })).json()) as Stored;
+    return (await (await fetch(url, { headers: { authorization, accept: 'application/json' } })).json()) as Stored;
   };
   const remove = async (url: string): Promise<void> => {
     const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
