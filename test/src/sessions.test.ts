@@ -218,7 +218,8 @@ describe('people and their sign-ins', () => {
   it('S7 without a user the store is for the first one that the server names, and stays theirs', async () => {
     const browser = new Browser();
     await browser.signIn(server.directUrl, amber);
-    const options = { name: `people-${String(stores++)}`, environment: { fetch: browser.fetch } };
+    const auth = { credentials: () => Promise.resolve({ type: 'cookie' } as const) };
+    const options = { name: `people-${String(stores++)}`, auth, environment: { fetch: browser.fetch } };
     const first = open(options);
     await first.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
     await arrived('a', 'red');

@@ -215,6 +215,8 @@ describe('taking leave of a store', () => {
     expect(await refusal(settled(client.logout()))).toMatchObject({ counts: { pending: 1 } });
     expect(late.size).toBe(1);
     expect(await notes()).toEqual([]);
+    // Nobody was told to leave.
+    expect((await other.enqueue(paint(['b'], 'red'))).total).toBe(1);
   });
 
   it('S7 what a tab queues that slept through the logout is refused, and never lost in silence', async () => {
@@ -278,6 +280,29 @@ describe('taking leave of a store', () => {
       expect(await notes()).toEqual([]);
     },
   );
+
+  it('S7 what was exported before a forced logout goes on in the next store of the same person', async () => {
+    const { action, calls } = handAction('work');
+    const work = { target: 'local', actions: [{ action: 'work', operations: [{ id: 'a' }, { id: 'b' }] }] } as const;
+    const client = open({ user: 'amber', actions: [setColour, action] });
+    const { bulkOperationId } = await client.enqueue(work);
+    await bed.until(() => calls.length === 1);
+    const file = await client.exportPending();
+    calls[0]?.fail(new Error('never done'));
+    await bed.settled(client, bulkOperationId);
+    await settled(client.logout({ force: true }));
+    expect(await left()).toEqual([]);
+
+    const stranger = open({ user: 'birch', name: 'clinic-2', documents: 'others', actions: [setColour, action] });
+    expect(await refusal(stranger.importPending(file))).toMatchObject({ code: 'other_user' });
+    const next = open({ user: 'amber', actions: [setColour, action] });
+    await next.importPending(file);
+    await bed.until(() => calls.length === 2);
+    calls[1]?.answer({});
+    await bed.until(async () => (await bed.list(next)).every(({ state }) => state === 'done'));
+    expect(calls[1]?.ids).toEqual(['a', 'b']);
+    await settled(next.logout());
+  });
 
   it('S7 another store of this device stays', async () => {
     const neighbour = open({ name: 'clinic-2', documents: 'others' });

@@ -85,7 +85,8 @@ export interface ClientOptions {
   /**
    * Name of the person at the server (`name` of `_session`), when the app knows it. The store remembers it, and `server`:
    * opened later for someone else, or another server, everything rejects with `OtherStoreError` (S7). Default: the first name
-   * that the server says.
+   * that the server says. Without `user` and without `auth` the server is not asked: an app that relies on the browser's
+   * cookies gives one of the two.
    */
   readonly user?: string;
   /** Address of the app's CouchDB database, without credentials. Without it only the target `local` works, and nothing is sent. */

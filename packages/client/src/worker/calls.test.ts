@@ -308,6 +308,27 @@ describe('a client in a worker: calls', () => {
     await expect(remote.storeId).rejects.toBeInstanceOf(ClientClosedError);
   });
 
+  it('S7 logout() removes the store in the worker, with the note in the page; a refused one leaves everything open', async () => {
+    const { client, remote } = bed.pair();
+    await remote.enqueue(paint(['a'], 'blue'));
+    await bed.until(async () => (await client.listFailures()).length === 1);
+    const over = async (call: Promise<void>): Promise<unknown> => {
+      let answer: unknown;
+      call.then(
+        () => (answer = 'left'),
+        (error: unknown) => (answer = error),
+      );
+      await bed.until(() => answer !== undefined, 100);
+      return answer;
+    };
+    expect(await over(remote.logout())).toMatchObject({ counts: { failed: 1, pending: 0 } });
+    expect(await remote.discard({})).toBe(1);
+    expect(await over(remote.logout())).toBe('left');
+    await expect(remote.enqueue(paint(['a'], 'red'))).rejects.toBeInstanceOf(ClientClosedError);
+    await expect(client.enqueue(paint(['a'], 'red'))).rejects.toBeInstanceOf(ClientClosedError);
+    await remote.close();
+  });
+
   it('a client that was closed in the worker, or by another page, says so', async () => {
     const { client, remote } = bed.pair();
     await client.close();

@@ -224,7 +224,14 @@ class ConnectedClient implements RemoteClient {
   }
 
   #unseen(): void {
-    for (const [name, text] of this.#notes) this.#presence.note(name, unseenNote(text));
+    for (const [name, text] of this.#notes) {
+      if (!this.#isRemoved(name)) this.#presence.note(name, unseenNote(text));
+    }
+  }
+
+  /** What was noted, and another tab has removed since because its person has logged out: it does not come back (S7). */
+  #isRemoved(name: string): boolean {
+    return this.#notes.has(name) && this.#presence.noted(name) === undefined;
   }
 
   #asked(question: Question): unknown {
@@ -240,6 +247,7 @@ class ConnectedClient implements RemoteClient {
         return undefined;
       case 'note': {
         const { name, text } = question;
+        if (this.#isRemoved(name)) return undefined;
         this.#notes.set(name, text);
         // The page may have been left since the worker said so.
         this.#presence.note(name, this.#presence.visible() ? text : unseenNote(text));

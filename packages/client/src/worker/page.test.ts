@@ -153,6 +153,38 @@ describe('what a worker knows only from its page', () => {
       expect(presence.noted(noteName)).toMatch(/ hidden$/);
     });
 
+    it('S7 what another tab has removed, because its person has logged out, does not come back from the worker or the page', async () => {
+      const { page, worker } = bed.endpoints();
+      const client = bed.open({ environment: { presence: pagePresence(worker) } });
+      bed.serve(client, worker);
+      const presence = new TestPresence();
+      const remote = bed.connect(page, { presence });
+      await bed.until(() => presence.noted(noteName)?.endsWith(' visible') === true);
+      presence.forget(noteName);
+      presence.set(false);
+      await bed.rest();
+      presence.set(true);
+      await bed.rest();
+      await remote.close();
+      expect(presence.notes.size).toBe(0);
+    });
+
+    it('S7 a logout in the worker takes the note of the page with it', async () => {
+      const { page, worker } = bed.endpoints();
+      const client = bed.open({ environment: { presence: pagePresence(worker) } });
+      bed.serve(client, worker);
+      const presence = new TestPresence();
+      const remote = bed.connect(page, { presence });
+      await bed.until(() => presence.noted(noteName) !== undefined);
+      let isOver = false;
+      const leaving = remote.logout().finally(() => {
+        isOver = true;
+      });
+      await bed.until(() => isOver, 100);
+      await leaving;
+      expect(presence.notes.size).toBe(0);
+    });
+
     it('R16 nothing runs before the page has said that the run is noted', async () => {
       const { action, calls } = handAction('by-hand');
       let noted: (() => void) | undefined;
