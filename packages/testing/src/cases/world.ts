@@ -302,6 +302,8 @@ export class World {
         jitter: given.expect.tolerance === undefined ? 0 : 0.2,
         replication: given.target === 'local' && hasServer,
         publishers: [couchdbPublisher({ url: databases.addressOf(eventsWord) })],
+        // The app knows whose device it is: nobody has to ask the server first.
+        user: server.username,
         auth: {
           credentials: async (why) => {
             if (why === 'refused' && hasLogin && !this.#loggedIn) {
