@@ -24,6 +24,22 @@ const colour = async (): Promise<unknown> => (await device.database('records').g
 describe('FakeDevice', () => {
   afterEach(() => device.dispose());
 
+  it('tells a process that was killed nothing of its feeds, and asks nothing for it', async () => {
+    device = new FakeDevice();
+    const process = device.process();
+    const documents = new process.PouchDB('records');
+    const heard: string[] = [];
+    documents.changes({ since: 'now', live: true }).on('change', ({ id }: { id: string }) => heard.push(id));
+    await device.database('records').put({ _id: 'a' });
+    await device.inFlight.rest();
+    process.kill();
+    await device.database('records').put({ _id: 'b' });
+    const never = Promise.resolve(documents.changes({ since: 0 })).then(() => heard.push('an answer'));
+    await device.inFlight.rest();
+    expect(heard).toEqual(['a']);
+    await expect(device.until(never)).rejects.toThrow(NothingHappensError);
+  });
+
   it('has one clock with the device that it lives beside, and stores of its own', async () => {
     device = new FakeDevice();
     const other = new FakeDevice({ beside: device });

@@ -84,6 +84,12 @@ export class FakeProcess {
         this.#counted(() =>
           this.#whileAlive(() => (hooks.callOfPass === undefined ? run() : hooks.callOfPass(call, run))),
         ),
+      following: (feed) => {
+        this.#ends.add(() => {
+          feed.cancel();
+        });
+      },
+      hears: () => this.#alive,
       fetch: this.fetch,
       ...(parts.storeOptions === undefined ? {} : { options: parts.storeOptions }),
     });

@@ -22,6 +22,10 @@ export interface WatchedCalls {
   within?<T>(call: WatchedCall, run: () => Promise<T>): Promise<T>;
   /** A pass that is not one call (a replication, a feed): counts until it ends. */
   during?(ended: PromiseLike<unknown>): void;
+  /** A live feed begins. It goes on until it is cancelled. */
+  following?(feed: { cancel(): void }): void;
+  /** Whether whoever listens to feeds and replications is still there. Default: yes. */
+  hears?(): boolean;
   /** The fetch for databases of a server. Default: PouchDB's own. */
   readonly fetch?: typeof fetch;
   /** Options for local databases. */
@@ -84,7 +88,7 @@ export function watchedPouch(PouchDB: PouchConstructor, calls: WatchedCalls): Po
   function replicate(source: PouchLike, target: PouchLike, options?: object): PouchReplication {
     const pass = runAs('pass', calls, () => PouchDB.replicate(source, target, options));
     if (!isObject(options) || options['live'] !== true) calls.during?.(pass);
-    listensOutside(pass);
+    listensOutside(pass, calls);
     return pass;
   }
   // A function that returns an object is a constructor whose `new` gives that object.
@@ -117,18 +121,29 @@ function watch(real: PouchLike, name: string, calls: WatchedCalls): void {
   target['changes'] = function watched(this: unknown, ...args: unknown[]): unknown {
     const isLive = isObject(args[0]) && args[0]['live'] === true;
     const isOwn = partOf(calls) === undefined;
+    if (isOwn && calls.hears?.() === false) return silentFeed();
     const feed = changes.apply(this, args);
-    if (isOwn) listensOutside(feed);
+    if (isOwn) listensOutside(feed, calls);
+    if (isOwn && isLive) calls.following?.(feed as { cancel(): void });
     if (isOwn && !isLive) answerThrough(feed, watchedCall('changes', name, args), calls);
     return feed;
   };
 }
 
+/** What a process gets that is not there any more: nothing is asked, and nothing ever comes. */
+function silentFeed(): object {
+  const feed = { on: () => feed, cancel: () => undefined, then: () => new Promise(() => undefined) };
+  return feed;
+}
+
 /** Whoever listens to a feed is no part of the call that made the news: its own calls are met like all others. */
-function listensOutside(feed: unknown): void {
+function listensOutside(feed: unknown, calls: WatchedCalls): void {
   const emitter = feed as { on: (event: string, listener: (...news: unknown[]) => void) => unknown };
   const on = emitter.on.bind(emitter);
-  emitter.on = (event, listener) => on(event, (...news) => parts.run(undefined, () => listener(...news)));
+  emitter.on = (event, listener) =>
+    on(event, (...news) => {
+      if (calls.hears?.() !== false) parts.run(undefined, () => listener(...news));
+    });
 }
 
 /** The promise of a feed that ends goes through `calls` as one call; its events are left alone. */

@@ -104,10 +104,9 @@ export class World {
     await this.#settle();
   }
 
-  /** Ends all processes; with `destroys` also removes the databases, where they outlive the constructor. */
+  /** Closes what is open; with `destroys` also removes the databases, where they outlive the constructor. */
   async dispose(destroys: boolean): Promise<void> {
-    for (const device of this.devices) device.kill();
-    await this.#clock.advance(0);
+    for (const device of this.devices) if (device.isOpen) await device.device.until(device.client.close());
     if (destroys) for (const { device } of this.devices) await device.dispose();
   }
 
