@@ -46,25 +46,21 @@ export function goOnline(testDevice: TestDevice): void {
 
 function randomRule(random: Random): FetchRule {
   const commit = random.isTrue(0.5);
-  const atOnce: readonly FetchFault[] = [
+  const faults: readonly FetchFault[] = [
     { type: 'network-error', commit },
     { type: 'answer', status: 503, body: { error: 'service_unavailable', reason: 'made up' }, commit },
     { type: 'answer', status: 500, body: { error: 'internal_server_error', reason: 'made up' }, commit },
     { type: 'cut', share: random.next() * 0.99, then: random.isTrue(0.5) ? 'end' : 'error' },
     { type: 'empty' },
     { type: 'captive-portal' },
-  ];
-  // The clock of the test stands still while PouchDB replicates: a pull that waits for a time would wait for ever.
-  const slow: readonly FetchFault[] = [
     { type: 'no-answer', commit },
     { type: 'delay', ms: random.between(1, 50_000), commit },
   ];
-  const isSlow = random.isTrue(0.25);
-  const path = random.oneOf(isSlow ? ['/_bulk_docs', '/_revs_diff'] : paths);
+  const path = random.oneOf(paths);
   const fromNth = random.between(1, 3);
   return {
     when: { ...(path === undefined ? {} : { path }), fromNth, times: random.between(1, 4) },
-    do: random.oneOf(isSlow ? slow : atOnce),
+    do: random.oneOf(faults),
   };
 }
 
