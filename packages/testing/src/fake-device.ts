@@ -78,8 +78,7 @@ export class FakeDevice {
     this.inFlight = inFlight;
     this.clock = beside?.clock ?? new FakeClock(() => inFlight.rest(), startAt);
     this.#PouchDB = watchedPouch(named(PouchDB, `device${String(devices)}-`, this.#databases), {
-      // A feed that a killed process was about to read may never end: its process counts it while it lives.
-      around: (call, run) => (call.method === 'changes' ? run() : inFlight.track(() => run())),
+      around: (_call, run) => inFlight.track(() => run()),
     });
     this.store = faultyStore(this.#PouchDB, [], { clock: this.clock });
     this.indexedDB = trackedIndexedDB(indexedDB, inFlight, this.#connections);

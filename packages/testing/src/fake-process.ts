@@ -74,11 +74,7 @@ export class FakeProcess {
       return this.#whileAlive(() => (hooks.request === undefined ? send() : hooks.request({ method, path }, send)));
     };
     this.PouchDB = watchedPouch(parts.PouchDB, {
-      around: (call, run) => {
-        const asked = (): ReturnType<typeof run> =>
-          this.#whileAlive(() => (hooks.call === undefined ? run() : hooks.call(call, run)));
-        return call.method === 'changes' ? this.#counted(asked) : asked();
-      },
+      around: (call, run) => this.#whileAlive(() => (hooks.call === undefined ? run() : hooks.call(call, run))),
       // A replication is as busy as its calls are: one that waits for the network lets time go on.
       within: (call, run) =>
         this.#counted(() =>

@@ -20,8 +20,6 @@ export interface WatchedCalls {
   around<T>(call: WatchedCall, run: (docs?: readonly object[]) => Promise<T>): Promise<T>;
   /** Likewise for the calls that a replication makes by itself. Default: they are made. */
   within?<T>(call: WatchedCall, run: () => Promise<T>): Promise<T>;
-  /** A pass that is not one call (a replication, a feed): counts until it ends. */
-  during?(ended: PromiseLike<unknown>): void;
   /** A live feed begins. It goes on until it is cancelled. */
   following?(feed: { cancel(): void }): void;
   /** Whether whoever listens to feeds and replications is still there. Default: yes. */
@@ -87,7 +85,6 @@ export function watchedPouch(PouchDB: PouchConstructor, calls: WatchedCalls): Po
   }
   function replicate(source: PouchLike, target: PouchLike, options?: object): PouchReplication {
     const pass = runAs('pass', calls, () => PouchDB.replicate(source, target, options));
-    if (!isObject(options) || options['live'] !== true) calls.during?.(pass);
     listensOutside(pass, calls);
     return pass;
   }
