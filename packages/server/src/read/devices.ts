@@ -1,4 +1,4 @@
-import { deviceDocument } from '@afield/client/results';
+import { deviceDocument, type WorkCounts } from '@afield/client/results';
 import type { Couch } from '../couch.js';
 import { bySeen } from './indexes.js';
 import { findDocuments, listDocuments } from './pages.js';
@@ -7,20 +7,13 @@ import type { Tally } from './tally.js';
 import { isoTime } from './times.js';
 
 /** A device as it is listed; the same fields in the same order in each format. */
-export interface ListedDevice {
+export interface ListedDevice extends WorkCounts {
   readonly store: string;
   readonly user: string | null;
   readonly appVersion: string | null;
   readonly seenAt: string | number;
   /** Seconds since then, by this machine's clock. */
   readonly silentS: number;
-  readonly pending: number;
-  readonly failed: number;
-  readonly stopped: number;
-  readonly quarantined: number;
-  readonly unpublished: number;
-  readonly unreported: number;
-  readonly unconfirmed: number;
   readonly oldestUnsentAt: string | number | null;
   /** Seconds since the oldest work was queued that was not all sent when the device was last seen. */
   readonly oldestUnsentS: number | null;
