@@ -1,9 +1,9 @@
-import { createClient, defineDocumentAction, type Client, type ClientOptions } from '@afield/client';
-import { serverUnderTest, temporaryDatabases, type ServerUnderTest, type TemporaryDatabases } from '@afield/devserver';
+import { defineDocumentAction, type Client } from '@afield/client';
 import { MemoryPouch } from '@afield/testing';
-import { filter, firstValueFrom } from 'rxjs';
+import { firstValueFrom } from 'rxjs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod/mini';
+import { SyncedBed } from './synced-bed.js';
 
 const set = defineDocumentAction({
   name: 'set',
@@ -12,94 +12,23 @@ const set = defineDocumentAction({
   apply: (doc, { to }) => ({ ...doc, ...to }),
 });
 
-type Stored = Record<string, unknown> & { readonly _rev: string; readonly _conflicts?: readonly string[] };
 type Attached = { readonly _attachments: Record<string, { readonly data: string }> };
-let stores = 0;
 
 describe('conflicts in real trees of revisions', () => {
-  let server: ServerUnderTest;
-  let databases: TemporaryDatabases;
-  let url: string;
-  let direct: string;
-  let clients: Client[];
+  const bed = new SyncedBed('odd-trees', [set]);
+  const { open, ask, pushed, pulled, failures, done, local, offline, online, looks } = bed;
+  beforeAll(() => bed.start());
+  afterAll(() => bed.stop());
+  beforeEach(() => bed.begin());
+  afterEach(() => bed.end());
 
-  beforeAll(async () => {
-    server = await serverUnderTest();
-  });
-  afterAll(async () => {
-    await server.close();
-  });
-  beforeEach(async () => {
-    databases = temporaryDatabases(server.directUrl, server.admin);
-    clients = [];
-    const { name } = await databases.create('records');
-    direct = `${server.directUrl}/${name}`;
-    url = `${server.url}/${name}`;
-  });
-  afterEach(async () => {
-    await Promise.all(clients.map((client) => client.close()));
-    await server.proxy.reset();
-    await databases.dispose();
-  });
-
-  const open = (options: Partial<ClientOptions> = {}): Client => {
-    const client = createClient({
-      name: `odd-trees-${String(stores++)}`,
-      PouchDB: MemoryPouch,
-      actions: [set],
-      server: url,
-      auth: { credentials: () => Promise.resolve({ type: 'basic', ...server.admin }) },
-      ramp: () => 1000,
-      jitter: 0,
-      pullEveryS: 3600,
-      ...options,
-    });
-    clients.push(client);
-    return client;
-  };
-  const ask = async (path: string, method = 'GET', body?: object): Promise<Stored> => {
-    const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
-    const init = { method, headers: { authorization, 'content-type': 'application/json', accept: 'application/json' } };
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    return (await (await fetch(`${direct}/${path}`, { ...init, ...sent })).json()) as Stored;
-  };
   const other = async (id: string, changes: object, times = 1): Promise<void> => {
     for (let time = 1; time <= times; time++) {
       await ask(encodeURIComponent(id), 'PUT', { ...(await ask(encodeURIComponent(id))), ...changes, times: time });
     }
   };
-  const pushed = (client: Client): Promise<unknown> =>
-    firstValueFrom(
-      client.status$.pipe(filter(({ push, pending }) => push.state === 'idle' && push.attempts > 0 && pending === 0)),
-    );
-  const pulled = async (client: Client): Promise<void> => {
-    const { pull } = await firstValueFrom(client.status$);
-    client.syncNow();
-    await firstValueFrom(
-      client.status$.pipe(
-        filter((now) => now.pull.attempts > pull.attempts && now.pull.state === 'idle' && now.healing.state === 'idle'),
-      ),
-    );
-  };
   const run = (client: Client, id: string, to: Record<string, unknown>): Promise<unknown> =>
     client.enqueue({ target: 'local', actions: [{ action: 'set', operations: [{ id, to }] }] });
-  const done = (client: Client): Promise<unknown> =>
-    firstValueFrom(client.status$.pipe(filter(({ pending, state }) => pending === 0 && state !== 'running')));
-  const local = (client: Client, id: string): Promise<Stored> =>
-    client.documents.get(id, { conflicts: true }) as Promise<Stored>;
-  const offline = (): void => {
-    server.proxy.addRule({ when: {}, do: { type: 'answer', status: 503 } });
-  };
-  const online = async (client: Client): Promise<void> => {
-    await server.proxy.reset();
-    client.syncNow();
-  };
-  const looks = async (client: Client): Promise<void> => {
-    for (let look = 0; look < 3; look++) {
-      await pulled(client);
-      await pushed(client);
-    }
-  };
   const text = (data: string): object => ({ content_type: 'text/plain', data: btoa(data) });
 
   it.each([false, true])('S2 S8 attachments survive healing, compacted at once: %s', async (auto_compaction) => {
@@ -141,7 +70,7 @@ describe('conflicts in real trees of revisions', () => {
       const doc = (await client.documents.get('a', { attachments: true })) as unknown as Attached;
       return atob(doc._attachments['p.png']?.data ?? '');
     };
-    const fetched = (): number => server.proxy.requests().filter(({ path }) => path.endsWith('/a')).length;
+    const fetched = (): number => bed.server.proxy.requests().filter(({ path }) => path.endsWith('/a')).length;
     expect(await data()).toBe('first');
     const before = fetched();
     await other('a', { note: 'of another' });
@@ -173,7 +102,7 @@ describe('conflicts in real trees of revisions', () => {
       const path = encodeURIComponent(id);
       await expect.poll(() => ask(path)).toMatchObject({ colour: 'blue', note: 'of another' });
       await run(client, id, { colour: 'black' });
-      await firstValueFrom(client.failures$.pipe(filter((list) => list.length === 1)));
+      await failures(client, 1);
       expect(await client.revert({})).toBe(1);
       expect(await local(client, id)).toMatchObject({ colour: 'blue' });
       await run(client, id, { colour: 'grey' });
@@ -205,8 +134,7 @@ describe('conflicts in real trees of revisions', () => {
     expect(there._conflicts).toHaveLength(49);
     const [conflict] = await firstValueFrom(client.conflicts$);
     expect(conflict?.losing).toHaveLength(49);
-    await client.close();
-    clients.splice(0);
+    await bed.closeClients();
     const again = open({ documents: client.documents.name, resolveConflict: ({ winner }) => winner });
     await expect.poll(async () => (await local(again, 'a'))._conflicts, { timeout: 10_000 }).toBeUndefined();
     await expect.poll(async () => (await ask('a?conflicts=true'))._conflicts, { timeout: 10_000 }).toBeUndefined();

@@ -1,15 +1,8 @@
-import {
-  createClient,
-  defineDocumentAction,
-  type Client,
-  type ClientOptions,
-  type FailedOperation,
-} from '@afield/client';
-import { serverUnderTest, temporaryDatabases, type ServerUnderTest, type TemporaryDatabases } from '@afield/devserver';
-import { MemoryPouch } from '@afield/testing';
-import { filter, firstValueFrom } from 'rxjs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { defineDocumentAction, type Client, type ClientOptions } from '@afield/client';
+import { firstValueFrom } from 'rxjs';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod/mini';
+import { SyncedBed } from './synced-bed.js';
 
 const set = defineDocumentAction({
   name: 'set',
@@ -25,110 +18,29 @@ const noMix = `if (doc.colour === 'blue' && doc.note === 'of another') throw { f
 /** The name of a revision that loses against every other one of its generation. */
 const least = '0'.repeat(31) + '1';
 
-type Stored = Record<string, unknown> & { readonly _rev: string; readonly _conflicts?: readonly string[] };
-let stores = 0;
-
 describe('conflicts of documents that the server refuses', () => {
-  let server: ServerUnderTest;
-  let databases: TemporaryDatabases;
-  let url: string;
-  let direct: string;
-  let clients: Client[];
+  const bed = new SyncedBed('refused-conflicts', [set]);
+  const { open, ask, pushed, pulled, failures, done, local, offline, online, looks } = bed;
+  beforeAll(() => bed.start());
+  afterAll(() => bed.stop());
+  afterEach(() => bed.end());
 
-  beforeAll(async () => {
-    server = await serverUnderTest();
-  });
-  afterAll(async () => {
-    await server.close();
-  });
-  beforeEach(async () => {
-    databases = temporaryDatabases(server.directUrl, server.admin);
-    clients = [];
-  });
-  afterEach(async () => {
-    await Promise.all(clients.map((client) => client.close()));
-    await server.proxy.reset();
-    await databases.dispose();
-  });
-
-  const withRule = async (...rules: readonly string[]): Promise<void> => {
-    const validate = `function (doc, old) { ${rules.join(' ')} }`;
-    const { name } = await databases.create('records', {
-      docs: [{ _id: '_design/rules', validate_doc_update: validate }],
-    });
-    direct = `${server.directUrl}/${name}`;
-    url = `${server.url}/${name}`;
-  };
-  const open = (options: Partial<ClientOptions> = {}): Client => {
-    const client = createClient({
-      name: `refused-conflicts-${String(stores++)}`,
-      PouchDB: MemoryPouch,
-      actions: [set],
-      server: url,
-      auth: { credentials: () => Promise.resolve({ type: 'basic', ...server.admin }) },
-      ramp: () => 1000,
-      jitter: 0,
-      pullEveryS: 3600,
-      ...options,
-    });
-    clients.push(client);
-    return client;
-  };
-  const ask = async (path: string, method = 'GET', body?: object): Promise<Stored> => {
-    const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
-    const init = { method, headers: { authorization, 'content-type': 'application/json' } };
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    return (await (await fetch(`${direct}/${path}`, { ...init, ...sent })).json()) as Stored;
-  };
+  const withRule = (...rules: readonly string[]): Promise<void> => bed.begin(rules.join(' '));
   /** Someone else writes on the server, as often as it takes to win. */
   const other = async (id: string, changes: object, times = 1): Promise<void> => {
     for (let time = 1; time <= times; time++) {
       await ask(id, 'PUT', { ...(await ask(id)), ...changes, ...(time < times ? { times: time } : {}) });
     }
   };
-  const pushed = (client: Client): Promise<unknown> =>
-    firstValueFrom(
-      client.status$.pipe(filter(({ push, pending }) => push.state === 'idle' && push.attempts > 0 && pending === 0)),
-    );
-  const pulled = async (client: Client): Promise<void> => {
-    const { pull } = await firstValueFrom(client.status$);
-    client.syncNow();
-    await firstValueFrom(
-      client.status$.pipe(
-        filter((now) => now.pull.attempts > pull.attempts && now.pull.state === 'idle' && now.healing.state === 'idle'),
-      ),
-    );
-  };
-  const failures = (client: Client, count: number): Promise<readonly FailedOperation[]> =>
-    firstValueFrom(client.failures$.pipe(filter((list) => list.length === count)));
   const run = (client: Client, id: string, to: Record<string, unknown>): Promise<unknown> =>
     client.enqueue({ target: 'local', actions: [{ action: 'set', operations: [{ id, to }] }] });
-  const done = (client: Client): Promise<unknown> =>
-    firstValueFrom(client.status$.pipe(filter(({ pending, state }) => pending === 0 && state !== 'running')));
-  const local = (client: Client, id: string): Promise<Stored> =>
-    client.documents.get(id, { conflicts: true }) as Promise<Stored>;
-  const offline = (): void => {
-    server.proxy.addRule({ when: {}, do: { type: 'answer', status: 503 } });
-  };
-  const online = async (client: Client): Promise<void> => {
-    await server.proxy.reset();
-    client.syncNow();
-  };
   const begun = async (options: Partial<ClientOptions> = {}): Promise<Client> => {
     const client = open(options);
     await client.documents.bulkDocs([{ _id: 'a', colour: 'red' }]);
     await pushed(client);
     return client;
   };
-  const writes = (): number => server.proxy.requests().filter(({ path }) => path.endsWith('/_bulk_docs')).length;
-  /** So many looks that whatever would go on has gone on. */
-  const looks = async (client: Client): Promise<void> => {
-    for (let look = 0; look < 3; look++) {
-      await pulled(client);
-      await pushed(client);
-    }
-  };
-
+  const writes = (): number => bed.server.proxy.requests().filter(({ path }) => path.endsWith('/_bulk_docs')).length;
   it('S2 a healed version that the server refuses makes its operation fail, and nothing is tried again and again', async () => {
     await withRule(noMix);
     const client = await begun();
@@ -227,8 +139,8 @@ describe('conflicts of documents that the server refuses', () => {
     offline();
     for (const more of [1, 2]) await client.documents.put({ ...(await local(client, 'a')), colour: 'black', more });
     await other('a', { note: 'of another' });
-    await server.proxy.reset();
-    server.proxy.addRule({ when: { path: '/_bulk_docs' }, do: { type: 'answer', status: 503 } });
+    await bed.server.proxy.reset();
+    bed.server.proxy.addRule({ when: { path: '/_bulk_docs' }, do: { type: 'answer', status: 503 } });
     await pulled(client);
     await expect.poll(() => local(client, 'a')).toMatchObject({ merged: true });
     await online(client);
@@ -264,7 +176,7 @@ describe('conflicts of documents that the server refuses', () => {
     for (const decide of ['revert', 'discard'] as const) {
       await withRule(noBlack);
       const client = await begun();
-      server.proxy.addRule({ when: { path: '/_bulk_docs' }, do: { type: 'answer', status: 503 } });
+      bed.server.proxy.addRule({ when: { path: '/_bulk_docs' }, do: { type: 'answer', status: 503 } });
       await client.documents.put({ ...(await local(client, 'a')), colour: 'black' });
       await run(client, 'a', { more: 1, colour: 'black' });
       await run(client, 'a', { more: 2 });
@@ -288,8 +200,7 @@ describe('conflicts of documents that the server refuses', () => {
       expect(shown).toMatchObject(decide === 'revert' ? { colour: 'red', note: 'of another still' } : { _id: 'a' });
       expect(await ask('a?conflicts=true')).toMatchObject({ colour: 'red', note: 'of another still' });
       expect(await ask('a?conflicts=true')).not.toHaveProperty('_conflicts');
-      await client.close();
-      clients = [];
+      await bed.closeClients();
     }
   });
 
