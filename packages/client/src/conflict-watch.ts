@@ -81,16 +81,12 @@ export class ConflictWatch {
 
   #listen(): { cancel(): void } {
     const { local, scheduler, clock } = this.#parts;
-    const changes = local.pouch.changes({ live: true, since: 'now', return_docs: false });
-    changes.on('change', () => {
+    // Without it the look once a minute finds what it would have told.
+    return local.follow(() => {
       if (scheduler.isWaiting(soonKey)) return;
       scheduler.wait(soonKey, beginWait(clock, soonMs), () => {
         this.poke();
       });
     });
-    // A listener that breaks costs nothing but time: the look once a minute finds what it would have told.
-    changes.on('error', () => undefined);
-    Promise.resolve(changes).catch(() => undefined);
-    return changes;
   }
 }

@@ -101,9 +101,7 @@ export class Draining {
     const { queue, reports, quarantine, edits } = this.#parts;
     if (this.#work.isLeader) await quarantine.ready();
     else {
-      const stored = await queue.refreshAll();
-      reports.forget(stored.removed);
-      reports.loaded(stored.reports);
+      reports.reread(await queue.refreshAll());
       edits.changed();
       await quarantine.load();
     }

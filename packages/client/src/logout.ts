@@ -133,9 +133,7 @@ export class Logout {
    */
   async #assertNothingLeft(): Promise<number> {
     const { queue, reports, quarantine, edits } = this.#parts;
-    const stored = await queue.refreshAll();
-    reports.forget(stored.removed);
-    reports.loaded(stored.reports);
+    reports.reread(await queue.refreshAll());
     edits.changed();
     await edits.list();
     await quarantine.load();

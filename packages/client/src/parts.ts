@@ -18,6 +18,7 @@ import { Claims } from './queue/claims.js';
 import { ConflictDecisions } from './queue/conflict-decisions.js';
 import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
+import { DocumentHashes } from './queue/document-hashes.js';
 import { Failures } from './queue/failures.js';
 import { ConflictWatch } from './conflict-watch.js';
 import { OpenConflicts } from './heal/open-conflicts.js';
@@ -103,6 +104,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     calls.failuresChanged();
   });
   const reports = new Reports(queue);
+  const hashes = new DocumentHashes(queue);
   const control = new Control(queue, clock);
   const retries = new Retries({ queue, failures, reports, clock, newId, payloadOf });
   const tabLock = new TabLock(environment.locks, options.name, tab);
@@ -172,7 +174,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     actions,
     planning,
     events: { typeOf: options.typeOf ?? typeOf, now: () => clock.wall() },
-    trail: new Trail(queue),
+    trail: new Trail(queue, hashes),
     pageEvents,
     stores,
     server: databases,
@@ -192,12 +194,13 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     warn,
   });
 
-  const writers = new Writers(queue, breathe);
+  const writers = new Writers(queue, breathe, hashes);
   const transfer: TransferParts = { queue, scheduler, policy, clock, gate, closed, changed, warn };
   const replication = replicationOf(options, {
     ...transfer,
     local: documentStore,
     requests,
+    hashes,
     failures,
     newId,
     refusals: new Refusals({
@@ -223,7 +226,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const conflictWatch = new ConflictWatch({
     ...transfer,
     local: documentStore,
-    writers: new Writers(queue, breathe),
+    writers,
     failures,
     reports,
     quarantine,
@@ -288,6 +291,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const pendingFile = new PendingFile({
     ...environment,
     queue,
+    hashes,
     failures,
     reports,
     quarantine,
@@ -322,6 +326,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     failures,
     edits,
     isConfirmed,
+    isReported,
+    published,
     reports,
     control,
     retries,

@@ -10,6 +10,7 @@ import type { LocalDatabase } from './store/local-database.js';
 import { Forgetting } from './sync/forgetting.js';
 import { isPassedOver } from './sync/hidden-deletions.js';
 import { OutOfSight } from './sync/out-of-sight.js';
+import type { DocumentHashes } from './queue/document-hashes.js';
 import type { Failures } from './queue/failures.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
 import { Pull } from './sync/pull.js';
@@ -49,6 +50,7 @@ export class Replication implements Replicating {
       outOfSight: ClientOptions['outOfSight'];
       /** The local documents through a handle that keeps one revision of a document's past. */
       forgetful: LocalDatabase;
+      hashes: DocumentHashes;
       failures: Failures;
       /** A pull has come to its end: documents may have come, also with one that failed. */
       pulled: () => void;

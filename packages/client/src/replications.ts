@@ -3,6 +3,7 @@ import type { Requests } from './http/requests.js';
 import { ServerDatabase } from './http/server-database.js';
 import type { ClientOptions } from './model/client.js';
 import { replicationMode } from './options.js';
+import type { DocumentHashes } from './queue/document-hashes.js';
 import type { Failures } from './queue/failures.js';
 import type { Replicating } from './replicating.js';
 import { Replication } from './replication.js';
@@ -15,6 +16,7 @@ export function replicationOf(
   options: ClientOptions,
   parts: OutgoingParts & {
     requests: Requests;
+    hashes: DocumentHashes;
     failures: Failures;
     refusals: Refusals;
     newId: () => string;

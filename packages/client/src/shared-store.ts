@@ -182,8 +182,7 @@ export class SharedStore {
     const { queue, reports, failures, edits, quarantine, openConflicts } = this.#parts;
     const { changed, noticed, decided, poke } = this.#parts;
     const stored = await queue.refreshAll();
-    reports.forget(stored.removed);
-    reports.loaded(stored.reports);
+    reports.reread(stored);
     await failures.reload();
     await quarantine.load();
     await openConflicts.reload();

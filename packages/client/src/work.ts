@@ -4,7 +4,6 @@ import { retryCrashed } from './queue/crashed.js';
 import type { Header } from './queue/stored.js';
 import type { Parts } from './parts.js';
 import { resultsOf } from './options.js';
-import { takenBy } from './outbox/taken.js';
 import { noTransfer, operationCounts } from './status.js';
 import { publicationsOf } from './publications.js';
 import type { Publication } from './sync/publication.js';
@@ -200,15 +199,7 @@ export class Work {
   }
 
   #progressParts(): ProgressParts {
-    const { options, isConfirmed, queue, reports } = this.#parts;
-    const publishers = (options.publishers ?? []).map(({ name }) => name);
-    return {
-      ...this.#parts,
-      counts: () => this.counts(),
-      isReported: (header) => options.results === undefined || reports.isDelivered(header),
-      isConfirmed,
-      published: () => takenBy(queue, publishers),
-    };
+    return { ...this.#parts, counts: () => this.counts() };
   }
 
   #newResults(store: string): Results | undefined {

@@ -1,6 +1,7 @@
 import type { AnyAction, DocumentAction } from '../model/handler.js';
 import type { Doc } from '../model/json.js';
 import type { RevisionRead } from '../model/pouch.js';
+import { withoutHistory } from '../model/revision.js';
 import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import { partAt } from '../queue/parts.js';
@@ -113,14 +114,7 @@ function treesOf(reads: readonly RevisionRead[]): ReadonlyMap<string, { leaves: 
     trees.set(id, tree);
     const rev = doc._rev ?? '';
     tree.leaves.push({ rev, deleted: doc._deleted === true, ancestors });
-    tree.docs.set(rev, plain(doc));
+    tree.docs.set(rev, withoutHistory(doc));
   }
   return trees;
-}
-
-/** The document as an action knows it: without what was read beside it. */
-export function plain(doc: Doc): Doc {
-  const rest: Record<string, unknown> = { ...doc };
-  delete rest['_revisions'];
-  return rest as unknown as Doc;
 }

@@ -229,7 +229,7 @@ export class Healing {
       v: storedVersion,
       bulkOperationId: header.id,
       index,
-      ...keyAndOrigin(writer),
+      ...keyOf(header, operation, index),
       id: operation.i as string,
       action: partAt(header, index).action,
       code,
@@ -271,8 +271,4 @@ function operationsOf(patients: readonly Patient[]): readonly FoundOperation[] {
 /** The name of its failure. */
 function nameOf({ writer: { header, index } }: FoundOperation): string {
   return failureId(sequenceOf(header._id), index);
-}
-
-function keyAndOrigin({ header, operation, index }: FoundOperation['writer']): { key: string; origin: string } {
-  return keyOf(header, operation, index);
 }

@@ -1,7 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Doc } from '../model/json.js';
-import { generationOf } from '../model/revision.js';
+import { childOf } from '../model/revision.js';
 import type { Mark } from './tree.js';
 
 /**
@@ -11,7 +11,5 @@ import type { Mark } from './tree.js';
 export function markOf(id: string, { ancestors }: Mark): Doc {
   const [marked = ''] = ancestors;
   const name = bytesToHex(sha256(utf8ToBytes(`afield answered ${id} ${marked}`))).slice(0, 32);
-  const start = generationOf(marked) + 1;
-  const ids = [name, ...ancestors.map((rev) => rev.slice(rev.indexOf('-') + 1))];
-  return { _id: id, _rev: `${String(start)}-${name}`, _deleted: true, _revisions: { start, ids } };
+  return childOf(ancestors, name, { _id: id, _deleted: true });
 }

@@ -54,8 +54,11 @@ export class OpenConflicts {
       .sort((a, b) => a.foundAt - b.foundAt || (a.id < b.id ? -1 : 1));
   }
 
+  /** How many. Asked whenever anything is shown: nothing is sorted for it. */
   get count(): number {
-    return this.list().length;
+    let count = 0;
+    for (const { losing } of this.#known.values()) if (losing.length > 0) count++;
+    return count;
   }
 
   /** Keeps what was found of these documents: durable when it resolves. Answers whether anything is new. */

@@ -1,8 +1,9 @@
 import type { Doc } from '../model/json.js';
 import type { LocalDatabase } from '../store/local-database.js';
+import { withoutHistory } from '../model/revision.js';
 import { sameJson } from '../model/same-json.js';
 import { findOwnRevisions } from '../run/history.js';
-import { plain, type Found, type FoundOperation } from './examined.js';
+import type { Found, FoundOperation } from './examined.js';
 import { replay } from './replay.js';
 import { asReplayed } from './treatment.js';
 import { inOrder, type Leaf } from './tree.js';
@@ -27,7 +28,7 @@ export async function findOwnWrites(examined: readonly Found[], local: LocalData
   if (traces.length === 0) return examined;
   const wanted = traces.flatMap(({ examined: { id }, base, next }) => [base, ...next].map((rev) => ({ id, rev })));
   const bodies = new Map<string, Doc>();
-  for (const { id, doc } of await local.readRevisions(wanted)) bodies.set(nameOf(id, doc._rev), plain(doc));
+  for (const { id, doc } of await local.readRevisions(wanted)) bodies.set(nameOf(id, doc._rev), withoutHistory(doc));
 
   const found = new Map<FoundOperation, string>();
   for (const trace of traces) {
@@ -77,7 +78,9 @@ async function likely(traces: readonly Trace[], local: LocalDatabase): Promise<R
     if (winner === undefined || winner.deleted || given === undefined || !winner.ancestors.slice(1).includes(base))
       continue;
     const isOwn = (doc: Doc): boolean =>
-      doc._deleted === true ? given.action.missing === 'applied' : given.action.isApplied(plain(doc), given.content);
+      doc._deleted === true
+        ? given.action.missing === 'applied'
+        : given.action.isApplied(withoutHistory(doc), given.content);
     const answers = await findOwnRevisions(local, [{ id: examined.id, rev: winner.rev, base, isOwn }]);
     const rev = answers.get(examined.id)?.rev;
     if (rev !== undefined) found.set(operation, rev);

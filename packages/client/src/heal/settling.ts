@@ -1,10 +1,12 @@
 import type { Clock } from '../model/environment.js';
+import { ClientClosedError } from '../model/errors.js';
 import type { ResolveConflict } from '../model/conflict.js';
 import type { Doc } from '../model/json.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { documentFailure } from '../actions/document.js';
 import { sameJson } from '../model/same-json.js';
-import type { Examined } from './treatment.js';
+import { removeLeaves } from '../run/remove-leaves.js';
+import { losingLeaves, type Examined } from './treatment.js';
 import { markOf } from './mark.js';
 import type { ConflictState, OpenConflicts } from './open-conflicts.js';
 import { judge, type Judgement, type OwnWrite } from './tree.js';
@@ -65,19 +67,14 @@ export class Settling {
   async remove(
     losing: readonly { readonly id: string; readonly revs: readonly string[] }[],
   ): Promise<ReadonlySet<string>> {
-    const later = new Set<string>();
-    const rounds = Math.max(0, ...losing.map(({ revs }) => revs.length));
-    for (let round = 0; round < rounds && !this.#parts.closed.aborted; round++) {
-      const docs = losing.flatMap(({ id, revs }): Doc[] => {
-        const rev = revs[round];
-        return rev === undefined ? [] : [{ _id: id, _rev: rev, _deleted: true }];
-      });
-      const { rows, error } = await this.#parts.local.write(docs);
-      for (const row of rows) if (!row.ok) later.add(row.id);
-      if (rows.some(({ ok }) => ok)) this.#parts.wrote();
-      if (error !== undefined) throw error as Error;
-    }
-    return later;
+    const { local, closed, wrote } = this.#parts;
+    const leaves = new Map(losing.flatMap(({ id, revs }) => (revs.length === 0 ? [] : [[id, revs] as const])));
+    if (leaves.size === 0) return new Set();
+    const goesOn = (): Promise<void> => (closed.aborted ? Promise.reject(new ClientClosedError()) : Promise.resolve());
+    const { refused, error } = await removeLeaves(local, leaves, goesOn);
+    wrote();
+    if (error !== undefined) throw error as Error;
+    return new Set(refused.map(({ id }) => id));
   }
 
   /** What the app has decided before is its own, and answered for. */
@@ -121,17 +118,18 @@ export class Settling {
 
   /** The winner is written first, the losing leaves are removed second. */
   async #decide(
-    { id, docs, leaves }: Examined,
-    { winner, foreign }: Judgement,
+    examined: Examined,
+    judgement: Judgement,
     doc: Doc,
     left: NonNullable<ConflictState>,
     later: Set<string>,
   ): Promise<ConflictState> {
     const { local, wrote } = this.#parts;
+    const { id, docs } = examined;
+    const { winner, foreign } = judgement;
     const decided = [...(left.decided ?? [])];
     if (doc._deleted === true) {
-      const others = leaves.flatMap((leaf) => (leaf.deleted || leaf.rev === winner.rev ? [] : [leaf.rev]));
-      for (const one of await this.remove([{ id, revs: others }])) later.add(one);
+      for (const one of await this.remove([{ id, revs: losingLeaves(examined, judgement) }])) later.add(one);
       if (later.has(id)) return left;
     }
     if (!sameJson(doc, docs.get(winner.rev))) {

@@ -121,13 +121,9 @@ export class KeptIndex implements LocalIndex {
   /** A feed that breaks costs nothing but the early start: queries look for themselves, and the client pokes. */
   #listenToChanges(): { cancel(): void } {
     try {
-      const feed = this.#parts.documents.pouch.changes({ live: true, since: 'now', return_docs: false });
-      feed.on('change', () => {
+      return this.#parts.documents.follow(() => {
         this.poke();
       });
-      feed.on('error', () => undefined);
-      Promise.resolve(feed).catch(() => undefined);
-      return feed;
     } catch {
       return { cancel: () => undefined };
     }

@@ -2,7 +2,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import type { Doc } from './json.js';
 import type { RevisionRead } from './pouch.js';
-import { generationOf } from './revision.js';
+import { childOf } from './revision.js';
 
 /*
  * Revisions that are made to undo what the server has refused. They say by their names what they are, so that the push
@@ -15,13 +15,13 @@ const giveUpName = '00000000af1e1d02';
 /** A copy of the server's version, as its child: where the server's own cannot be a leaf any more. */
 export function standInFor(server: RevisionRead, givenUp: readonly string[]): Doc {
   const name = `${standInName}${hashOf([server.id, server.doc._rev ?? '', ...[...givenUp].sort()])}`;
-  return child(server, name, server.doc);
+  return childOf(server.ancestors, name, server.doc);
 }
 
 /** The end of a branch that the server is not to have. */
 export function giveUp(leaf: RevisionRead): Doc {
   const name = `${giveUpName}${hashOf([leaf.id, leaf.doc._rev ?? ''])}`;
-  return child(leaf, name, { _id: leaf.id, _deleted: true });
+  return childOf(leaf.ancestors, name, { _id: leaf.id, _deleted: true });
 }
 
 export function isStandIn(rev: string): boolean {
@@ -35,12 +35,6 @@ export function isGiveUp(rev: string): boolean {
 
 export function isOwnRevision(rev: string): boolean {
   return isStandIn(rev) || isGiveUp(rev);
-}
-
-function child({ ancestors }: RevisionRead, name: string, content: Doc): Doc {
-  const start = generationOf(ancestors[0]) + 1;
-  const ids = [name, ...ancestors.map((rev) => rev.slice(rev.indexOf('-') + 1))];
-  return { ...content, _rev: `${String(start)}-${name}`, _revisions: { start, ids } };
 }
 
 function hashOf(parts: readonly string[]): string {

@@ -21,9 +21,9 @@ export class Trail {
   readonly #queue: Queue;
   readonly #hashes: DocumentHashes;
 
-  constructor(queue: Queue) {
+  constructor(queue: Queue, hashes = new DocumentHashes(queue)) {
     this.#queue = queue;
-    this.#hashes = new DocumentHashes(queue);
+    this.#hashes = hashes;
   }
 
   /** The rows of a batch that have their outcome now, with what their events say of the one before. */

@@ -1,6 +1,6 @@
 import { endStates } from '../model/states.js';
 import { isSettled } from '../queue/forgettable.js';
-import { DocumentHashes } from '../queue/document-hashes.js';
+import type { DocumentHashes } from '../queue/document-hashes.js';
 import type { Failures } from '../queue/failures.js';
 import type { Quarantine } from '../queue/quarantine.js';
 import type { Queue } from '../queue/queue.js';
@@ -18,6 +18,7 @@ import { hashOf } from '../queue/subjects.js';
 
 export interface SelectionParts {
   readonly queue: Queue;
+  readonly hashes: DocumentHashes;
   readonly failures: Failures;
   readonly reports: Reports;
   readonly quarantine: Quarantine;
@@ -45,10 +46,8 @@ export interface Selection {
 
 /** What goes into a file: read first, before any document. What is queued later is not in it. */
 export async function select(parts: SelectionParts): Promise<Selection> {
-  const { queue, failures, reports, quarantine, breathe } = parts;
-  const stored = await queue.refreshAll();
-  reports.forget(stored.removed);
-  reports.loaded(stored.reports);
+  const { queue, hashes, failures, reports, quarantine, breathe } = parts;
+  reports.reread(await queue.refreshAll());
   await failures.load();
   await failures.reload();
   await quarantine.load();
@@ -58,7 +57,6 @@ export async function select(parts: SelectionParts): Promise<Selection> {
   const refused = failures.matching({}).flatMap(({ stored: { id, refused: rev } }) => (rev === null ? [] : (id ?? [])));
   for (const id of refused) documents.add(id);
   const unsent = new Set([...documents].map(hashOf));
-  const hashes = new DocumentHashes(queue);
   // Found confirmed once by housekeeping: later revisions of its documents are not its own.
   const settled = new Set(
     (await queue.readDoc(housekeepingId, housekeepingDoc))?.settled.map(([sequence]) => sequence),

@@ -53,6 +53,12 @@ export class Reports {
     }
   }
 
+  /** What a reading of all headers has found: reports, and which bulk operations are removed. */
+  reread({ reports, removed }: { readonly reports: readonly Report[]; readonly removed: readonly number[] }): void {
+    this.forget(removed);
+    this.loaded(reports);
+  }
+
   /** Reports of bulk operations that are removed. */
   forget(sequences: readonly number[]): void {
     for (const sequence of sequences) this.#known.delete(sequence);

@@ -222,6 +222,18 @@ export class LocalDatabase implements DocumentStore {
     return { changes, last: page.data.last_seq };
   }
 
+  /**
+   * Calls back with each change from now on, in this page and process. A feed that breaks says nothing: whoever follows
+   * loses time by it, and must not rely on it.
+   */
+  follow(heard: (change: unknown) => void): { cancel(): void } {
+    const feed = this.pouch.changes({ live: true, since: 'now', return_docs: false });
+    feed.on('change', heard);
+    feed.on('error', () => undefined);
+    Promise.resolve(feed).catch(() => undefined);
+    return feed;
+  }
+
   /** The name that the database was given when it was made. */
   id(): Promise<string> {
     return marked(() => this.pouch.id());

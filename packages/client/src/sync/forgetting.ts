@@ -1,7 +1,7 @@
 import type { ForgetReceipt, KeptDocument } from '../model/client.js';
 import type { DocRow } from '../model/pouch.js';
 import { endStates } from '../model/states.js';
-import { DocumentHashes } from '../queue/document-hashes.js';
+import type { DocumentHashes } from '../queue/document-hashes.js';
 import type { Failures } from '../queue/failures.js';
 import type { Queue } from '../queue/queue.js';
 import { hashOf } from '../queue/subjects.js';
@@ -15,6 +15,7 @@ export interface ForgettingParts {
   /** The same database through a handle that keeps one revision of a document's past. */
   readonly forgetful: LocalDatabase;
   readonly queue: Queue;
+  readonly hashes: DocumentHashes;
   readonly failures: Failures;
   /** Ids of documents that the push has not taken care of. */
   readonly unsent: () => Promise<ReadonlySet<string>>;
@@ -35,7 +36,7 @@ export class Forgetting {
 
   constructor(parts: ForgettingParts) {
     this.#parts = parts;
-    this.#hashes = new DocumentHashes(parts.queue);
+    this.#hashes = parts.hashes;
   }
 
   /** Documents that hold something which is nowhere else are kept. Ids that are not here are in neither list. */

@@ -95,17 +95,13 @@ export class Outgoing<Data extends Passed, Step> {
   }
 
   #listen(): { cancel(): void } {
-    const changes = this.#local.pouch.changes({ live: true, since: 'now', return_docs: false });
-    changes.on('change', (change: unknown) => {
+    // Without it only the early wake-up is missing: bulk operations and pulls poke too.
+    return this.#local.follow((change) => {
       const heard = heardChange.safeParse(change);
       if (heard.success) this.#newest = heard.data.seq;
       this.#left = Math.max(1, this.#left);
       this.poke();
     });
-    // A listener that breaks costs nothing but the early wake-up: bulk operations and pulls poke too.
-    changes.on('error', () => undefined);
-    Promise.resolve(changes).catch(() => undefined);
-    return changes;
   }
 
   poke(): void {

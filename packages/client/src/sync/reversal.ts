@@ -1,7 +1,7 @@
 import type { ServerDatabase } from '../http/server-database.js';
 import type { Doc } from '../model/json.js';
 import type { RevisionRead } from '../model/pouch.js';
-import { generationOf } from '../model/revision.js';
+import { generationOf, withoutHistory } from '../model/revision.js';
 import type { Failures } from '../queue/failures.js';
 import { refusedIn } from '../queue/stored.js';
 import type { LocalDatabase } from '../store/local-database.js';
@@ -162,12 +162,6 @@ function planOf(
     writes: [...(shown === undefined ? [] : [shown]), ...ends],
     to: shown?._rev,
   };
-}
-
-function withoutHistory(doc: Doc): Doc {
-  const { _revisions, ...rest } = doc as Doc & { _revisions?: unknown };
-  void _revisions;
-  return rest as Doc;
 }
 
 function groupById<Read extends RevisionRead>(reads: readonly Read[]): Map<string, Read[]> {
