@@ -85,7 +85,10 @@ test('the example of the README runs as it stands', ({ page }) =>
       .poll(async () =>
         ((await ask(`${results}/_all_docs?include_docs=true`))['rows'] as { doc: object }[]).map(({ doc }) => doc),
       )
-      .toMatchObject([{ type: 'afield-result', state: 'done', total: 1, applied: 1, failed: 0 }]);
+      .toMatchObject([
+        { type: 'afield-device', pending: 0, failed: 0 },
+        { type: 'afield-result', state: 'done', total: 1, applied: 1, failed: 0 },
+      ]);
     await expect.poll(() => said.some((line) => line.startsWith('idle pending: 0 failed: 0'))).toBe(true);
   }));
 
