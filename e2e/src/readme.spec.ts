@@ -48,15 +48,21 @@ async function withExamples(
     page.on('pageerror', (error) => problems.push(error.message));
     const said: string[] = [];
     page.on('console', (message) => said.push(message.text()));
-    // The address in the README is a fixed port; the server of this test has a free one.
+    // The address in the README is a fixed port; the server of this test has a free one, for whatever the page asks.
+    const named = new Map([
+      ['records', records.url],
+      ['results', results.url],
+    ]);
+    const behind = (url: string): string =>
+      url.replace(
+        /^http:\/\/127\.0\.0\.1:5984\/([^/?]*)/,
+        (_, name: string) => named.get(name) ?? `${server.url}/${name}`,
+      );
     await page.route('http://127.0.0.1:5984/**', async (route) => {
       const url = route.request().url();
       const code = files.get(new URL(url).pathname);
       if (code !== undefined) return route.fulfill({ contentType: 'text/javascript', body: code });
-      const target = url
-        .replace('http://127.0.0.1:5984/records', records.url)
-        .replace('http://127.0.0.1:5984/results', results.url);
-      return route.fulfill({ response: await route.fetch({ url: target }) });
+      return route.fulfill({ response: await route.fetch({ url: behind(url) }) });
     });
     await page.route('http://127.0.0.1:5984/', (route) =>
       route.fulfill({
