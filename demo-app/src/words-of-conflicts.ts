@@ -25,6 +25,10 @@ export function wordsOfDecision(
   bulkOperations: readonly BulkOperationStatus[],
 ): Words {
   if (resolution?.decision === 'keep-first') return { text: 'The first one was kept', mood: 'good' };
+  if (resolution?.decision === 'failure-discarded') {
+    return { text: 'The failed change was discarded. The first one stays', mood: 'waiting' };
+  }
+  if (resolution?.decision === 'failure-retried') return { text: 'The failed change was tried again', mood: 'waiting' };
   if (resolution?.decision !== 'take-second') return { text: 'Discarded. The first one stays', mood: 'waiting' };
   const bulk = bulkOperations.find(({ id }) => id === resolution.bulkOperationId);
   if (bulk === undefined) return { text: 'The second one was taken', mood: 'good' };

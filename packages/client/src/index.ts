@@ -91,7 +91,7 @@ export type {
 } from './model/handler.js';
 export type { DocumentEvent, EventKind, PublishAnswer, PublishContext, Publisher } from './model/event.js';
 export type { ConflictQuestion, OpenConflict, ResolveConflict } from './model/conflict.js';
-export type { QuarantineDecision, QuarantineEntry, QuarantineKind } from './model/quarantine.js';
+export type { QuarantineDecision, QuarantineEnd, QuarantineEntry, QuarantineKind } from './model/quarantine.js';
 export type { AnyPlan, DocumentReader, Plan, PlanContext } from './model/plan.js';
 export type {
   IndexAnswer,

@@ -15,9 +15,10 @@ import { takenBy } from './outbox/taken.js';
 import { Trail } from './outbox/trail.js';
 import { PendingFile } from './pending/pending-file.js';
 import { Claims } from './queue/claims.js';
-import { ConflictDecisions } from './queue/conflict-decisions.js';
+import { takenOperation } from './queue/conflicts.js';
 import { Control } from './queue/control.js';
 import { FailureControl } from './queue/failure-control.js';
+import { Endings } from './queue/endings.js';
 import { DocumentHashes } from './queue/document-hashes.js';
 import { Failures } from './queue/failures.js';
 import { ConflictWatch } from './conflict-watch.js';
@@ -106,7 +107,6 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const reports = new Reports(queue);
   const hashes = new DocumentHashes(queue);
   const control = new Control(queue, clock);
-  const retries = new Retries({ queue, failures, reports, clock, newId, payloadOf });
   const tabLock = new TabLock(environment.locks, options.name, tab);
   const claims = new Claims({ queue, clock, tabLock, closed, announce: calls.announce });
   const quarantine = new Quarantine({
@@ -115,7 +115,9 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     changed: calls.quarantineChanged,
     added: calls.quarantineAdded,
   });
-  const quarantineControl = new QuarantineControl({ quarantine, queue, clock, newId, payloadOf });
+  const endings = new Endings({ queue, failures, reports, quarantine, clock });
+  const retries = new Retries({ queue, failures, reports, endings, clock, newId, payloadOf });
+  const quarantineControl = new QuarantineControl({ quarantine, queue, endings, clock, newId, payloadOf });
   const refused = new Refused({ quarantine, queue, newId, payloadOf, planRequestOf });
 
   const policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, environment.random);
@@ -252,13 +254,12 @@ export function partsOf(options: ClientOptions, calls: Calls) {
           failures,
           sendsFirst: replicationMode(options) === 'external',
         });
-  const conflicts = new ConflictDecisions({ queue, failures, retries });
-  quarantineControl.taking('create', (entry) => conflicts.take(entry));
+  // The failure of it is taken over, if it is still open.
+  quarantineControl.taking('create', async (entry) => takenOperation(entry, (await endings.failureOf(entry))?._id));
   quarantineControl.taking('event', async (entry) => {
     await publishTaken(entry, options.publishers ?? [], publishContext(requests, closed, 1));
     return undefined;
   });
-  quarantineControl.dropping('create', (entry) => conflicts.drop(entry));
   const failureControl = new FailureControl({
     failures,
     retries,
@@ -331,6 +332,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     reports,
     control,
     retries,
+    endings,
     tabLock,
     claims,
     quarantine,

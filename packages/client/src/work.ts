@@ -43,8 +43,9 @@ export class Work {
    * `announce` is called when that queued something anew.
    */
   async resume(storeId: string, stoppedLease: string | undefined, announce: () => void): Promise<void> {
-    const { options, failures, runner, indexes, replication, pageEvents, housekeeping } = this.#parts;
+    const { options, failures, runner, indexes, replication, pageEvents, housekeeping, endings } = this.#parts;
     await failures.reload();
+    await endings.recover();
     await pageEvents.lead(storeId);
     await runner.resume(stoppedLease);
     // After the queue: what needs no index does not wait for one.

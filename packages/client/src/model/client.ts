@@ -400,7 +400,10 @@ export interface Client {
      */
     report(seen: SeenBySync): Promise<void>;
   };
-  /** Gives failed operations up. They leave `failures$`, and stay in `listFailures({ resolved: true })`. Answers how many. */
+  /**
+   * Gives failed operations up. They leave `failures$`, and stay in `listFailures({ resolved: true })`. What is in quarantine of
+   * them is closed with them. Answers how many.
+   */
   discard(filter: FailureFilter): Promise<number>;
   /**
    * The events of mutations that this store still keeps, in the order of their sequence and index, also those that are not
@@ -411,12 +414,14 @@ export interface Client {
     readonly after?: { readonly store?: string; readonly sequence: number; readonly index: number };
     readonly limit?: number;
   }): Promise<readonly DocumentEvent[]>;
-  /** Conflicting duplicates that are open, or with `resolved: true` those that a person has decided on. */
+  /** Conflicting duplicates that are open, or with `resolved: true` those that are closed, with both versions. */
   listQuarantined(filter?: { readonly resolved?: boolean }): Promise<readonly QuarantineEntry[]>;
   /**
    * Ends a conflict: `keep-first` and `discard` leave what counts as it is; `take-second` queues the second version under a
-   * key derived from the old one (for `event`: publishes it under an id derived from the old one). Answers with what was
-   * queued, if anything. Rejects with `AfieldError` (`unknown_quarantine`, `already_resolved`).
+   * key derived from the old one (for `event`: publishes it under an id derived from the old one). The failure of an entry of
+   * the kind `create` ends with it, in the same write; and to discard or retry that failure closes the entry (R19), after which
+   * `take-second` can still be decided. Answers with what was queued, if anything. Rejects with `AfieldError`
+   * (`unknown_quarantine`, `already_resolved`).
    */
   resolveQuarantined(quarantineId: string, decision: QuarantineDecision): Promise<EnqueueReceipt | undefined>;
   /**

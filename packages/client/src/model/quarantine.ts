@@ -10,6 +10,12 @@ export type QuarantineKind = 'operation' | 'bulk-operation' | 'create' | 'event'
 export type QuarantineDecision = 'keep-first' | 'take-second' | 'discard';
 
 /**
+ * How an entry was closed: by a person's decision, or, of kind `create`, with its failed operation (R19), which was
+ * discarded or retried (perhaps edited). After the latter two `take-second` can still be decided.
+ */
+export type QuarantineEnd = QuarantineDecision | 'failure-discarded' | 'failure-retried';
+
+/**
  * One conflict. For `operation` both versions are `{ action, target, id, key, content }`; for `bulk-operation` they are
  * `{ target, total, actions: [{ action, operations }] }` with the first 1,000 operations, or `{ target, plan, request }`.
  */
@@ -27,8 +33,10 @@ export interface QuarantineEntry {
   readonly second: unknown;
   /** Milliseconds since 1970, on the wall clock. */
   readonly at: number;
-  /** What a person has decided; undefined while it is open. */
+  /**
+   * What a person has decided, here or on its failed operation; undefined while it is open. `bulkOperationId` names what was
+   * queued by that. Both versions are kept as long as their bulk operation is (`ClientOptions.rememberDays`).
+   */
   readonly resolution:
-    | { readonly decision: QuarantineDecision; readonly at: number; readonly bulkOperationId: string | undefined }
-    | undefined;
+    { readonly decision: QuarantineEnd; readonly at: number; readonly bulkOperationId: string | undefined } | undefined;
 }

@@ -4,13 +4,14 @@ import { AfieldError } from '../model/errors.js';
 import type { QuarantineDecision, QuarantineKind } from '../model/quarantine.js';
 import type { Target } from '../model/states.js';
 import type { Entry } from './content-hash.js';
+import { isClosedByFailure, type Endings } from './endings.js';
 import { storedKey, takenKey } from './keys.js';
 import { newHeader, partsOf } from './new-header.js';
 import type { Quarantine } from './quarantine.js';
 import { secondOperation } from './quarantined.js';
 import type { Queue } from './queue.js';
 import { receiptOf } from './receipt.js';
-import { quarantineDoc, withRev, type Header, type StoredQuarantine } from './stored.js';
+import { quarantineDoc, type Header, type StoredQuarantine } from './stored.js';
 import { withdraw } from './withdrawal.js';
 
 /** What is queued when a person lets a second version count: its operations have keys of their own. */
@@ -26,9 +27,6 @@ export interface TakenSecond {
  */
 export type TakeSecond = (entry: StoredQuarantine) => Promise<TakenSecond | undefined>;
 
-/** What else is over when a person has dropped the second version. May be asked again, or, after a crash, never. */
-export type DropSecond = (entry: StoredQuarantine) => Promise<void>;
-
 const decisions: ReadonlySet<unknown> = new Set<QuarantineDecision>(['keep-first', 'take-second', 'discard']);
 
 /**
@@ -39,18 +37,19 @@ const decisions: ReadonlySet<unknown> = new Set<QuarantineDecision>(['keep-first
 export class QuarantineControl {
   readonly #quarantine: Quarantine;
   readonly #queue: Queue;
+  readonly #endings: Endings;
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #payloadOf: (bulkOperationId: string) => string;
   readonly #hooks = new Map<QuarantineKind, TakeSecond>([
     ['operation', (entry) => Promise.resolve(operationOf(entry))],
   ]);
-  readonly #dropping = new Map<QuarantineKind, DropSecond>();
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
     quarantine: Quarantine;
     queue: Queue;
+    endings: Endings;
     clock: Clock;
     newId: () => string;
     /** How the ids of its payloads begin. */
@@ -58,6 +57,7 @@ export class QuarantineControl {
   }) {
     this.#quarantine = parts.quarantine;
     this.#queue = parts.queue;
+    this.#endings = parts.endings;
     this.#clock = parts.clock;
     this.#newId = parts.newId;
     this.#payloadOf = parts.payloadOf;
@@ -66,11 +66,6 @@ export class QuarantineControl {
   /** Says what `take-second` does with entries of this kind. */
   taking(kind: QuarantineKind, take: TakeSecond): void {
     this.#hooks.set(kind, take);
-  }
-
-  /** Says what else is over when the second version of an entry of this kind is dropped. */
-  dropping(kind: QuarantineKind, drop: DropSecond): void {
-    this.#dropping.set(kind, drop);
   }
 
   /** Durable when it resolves. Answers with what was queued, if anything. */
@@ -85,10 +80,9 @@ export class QuarantineControl {
   }
 
   async #resolve(quarantineId: string, decision: QuarantineDecision): Promise<EnqueueReceipt | undefined> {
-    const entry = await this.#openEntry(quarantineId);
+    const entry = await this.#openEntry(quarantineId, decision);
     if (decision !== 'take-second') {
       if (!(await this.#mark(entry, decision, undefined))) throw alreadyResolved();
-      await this.#dropping.get(entry.kind)?.(entry);
       return undefined;
     }
     const header = await this.#queueSecond(entry);
@@ -107,18 +101,20 @@ export class QuarantineControl {
   async settle(header: Header): Promise<boolean> {
     for (;;) {
       const entry = await this.#queue.readDoc(header.taken ?? '', quarantineDoc);
-      if (entry?.resolution === undefined) {
-        if (entry === undefined || (await this.#mark(entry, 'take-second', header.id))) return true;
+      if (entry === undefined) return true;
+      const { resolution } = entry;
+      if (resolution?.bulkOperationId === header.id && resolution.decision === 'take-second') return true;
+      if (resolution === undefined || isClosedByFailure(entry)) {
+        if (await this.#mark(entry, 'take-second', header.id)) return true;
         continue;
       }
-      if (entry.resolution.bulkOperationId === header.id) return true;
       const after = await withdraw(this.#queue, header);
       return after.state !== 'cancelled';
     }
   }
 
   /** As it is stored: another tab may have decided a moment ago, or ended before it had marked what it has queued. */
-  async #openEntry(quarantineId: string): Promise<StoredQuarantine> {
+  async #openEntry(quarantineId: string, decision: QuarantineDecision): Promise<StoredQuarantine> {
     const isOurs = typeof (quarantineId as unknown) === 'string' && quarantineId.startsWith('u:');
     const find = (): Promise<StoredQuarantine | undefined> => this.#queue.readDoc(quarantineId, quarantineDoc);
     let entry = isOurs ? await find() : undefined;
@@ -128,23 +124,21 @@ export class QuarantineControl {
     }
     await this.#queue.loadNew();
     const queued = this.#queue.headers().find(({ taken }) => taken === quarantineId);
-    if (entry.resolution === undefined && queued !== undefined) {
+    const isOpen = (one: StoredQuarantine): boolean =>
+      one.resolution === undefined || (decision === 'take-second' && isClosedByFailure(one));
+    if (isOpen(entry) && queued !== undefined) {
       await this.settle(queued);
       entry = (await find()) ?? entry;
     }
-    if (entry.resolution === undefined) return entry;
+    if (isOpen(entry)) return entry;
     this.#quarantine.added([entry]);
     throw alreadyResolved();
   }
 
-  /** Answers whether this has marked it: false when someone else was faster. */
-  async #mark(entry: StoredQuarantine, decision: QuarantineDecision, bulkOperationId?: string): Promise<boolean> {
+  /** Answers whether this has marked it, and ended its failure: false when someone else was faster. */
+  #mark(entry: StoredQuarantine, decision: QuarantineDecision, bulkOperationId?: string): Promise<boolean> {
     const by = bulkOperationId === undefined ? {} : { bulkOperationId };
-    const marked: StoredQuarantine = { ...entry, resolution: { decision, at: this.#clock.wall(), ...by } };
-    const { revs, conflicts } = await this.#queue.write([marked]);
-    if (conflicts.size > 0) return false;
-    this.#quarantine.added([withRev(marked, revs)]);
-    return true;
+    return this.#endings.close({ ...entry, resolution: { decision, at: this.#clock.wall(), ...by } });
   }
 
   async #queueSecond(entry: StoredQuarantine): Promise<Header | undefined> {

@@ -3,12 +3,13 @@ import type { EnqueueReceipt } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { AfieldError } from '../model/errors.js';
 import type { NotDoneOperation, Target } from '../model/states.js';
+import type { EndedFailure, Endings } from './endings.js';
 import type { Failures } from './failures.js';
 import { newHeader, partsOf } from './new-header.js';
 import { receiptOf } from './receipt.js';
 import { derivedFrom, derivedKey, keyOf, storedKey } from './keys.js';
 import type { Queue } from './queue.js';
-import { changesOf, type Reports } from './reports.js';
+import type { Reports } from './reports.js';
 import {
   isOutcome,
   isUnplanned,
@@ -20,8 +21,6 @@ import {
   type StoredOperation,
 } from './stored.js';
 import { withdraw } from './withdrawal.js';
-
-const marksPerWrite = 500;
 
 /** A failure that is queued anew, perhaps with another id or content. */
 export interface Retried {
@@ -37,6 +36,7 @@ export class Retries {
   readonly #queue: Queue;
   readonly #failures: Failures;
   readonly #reports: Reports;
+  readonly #endings: Endings;
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #payloadOf: (bulkOperationId: string) => string;
@@ -49,6 +49,7 @@ export class Retries {
     queue: Queue;
     failures: Failures;
     reports: Reports;
+    endings: Endings;
     clock: Clock;
     newId: () => string;
     /** How the ids of its payloads begin. */
@@ -57,6 +58,7 @@ export class Retries {
     this.#queue = parts.queue;
     this.#failures = parts.failures;
     this.#reports = parts.reports;
+    this.#endings = parts.endings;
     this.#clock = parts.clock;
     this.#newId = parts.newId;
     this.#payloadOf = parts.payloadOf;
@@ -149,7 +151,7 @@ export class Retries {
     return this.#inTurn(async () => {
       const chosen = await this.#chosen(choose, (failure) => failure);
       const at = this.#clock.wall();
-      await this.#mark(chosen.map((failure) => ({ ...failure, resolution: { how: 'discarded', at } })));
+      await this.#endings.end(chosen.map((failure) => ({ ...failure, resolution: { how: 'discarded', at } })));
       return chosen.length;
     });
   }
@@ -159,7 +161,7 @@ export class Retries {
     return this.#inTurn(async () => {
       const chosen = await this.#chosen(choose, (failure) => failure);
       const at = this.#clock.wall();
-      await this.#mark(chosen.map((failure) => ({ ...failure, resolution: { how: 'reverted', at } })));
+      await this.#endings.end(chosen.map((failure) => ({ ...failure, resolution: { how: 'reverted', at } })));
       return chosen.length;
     });
   }
@@ -196,7 +198,7 @@ export class Retries {
     await this.#failures.load();
     const at = this.#clock.wall();
     const names: (string | undefined)[] = [];
-    const marked: StoredFailure[] = [];
+    const marked: EndedFailure[] = [];
     for (let from = 0; from < header.total; from += payloadSize) {
       const operations = await this.#queue.operations(header, from, payloadSize);
       operations.forEach(({ f }, place) => {
@@ -208,7 +210,7 @@ export class Retries {
         marked.push({ ...failure, resolution });
       });
     }
-    await this.#mark(marked);
+    await this.#endings.end(marked);
     // What a person took out of quarantine counts whatever becomes of the failure: discarded, or retried at the same moment.
     if (header.taken !== undefined) return true;
     const resolutions = names.map((name) => this.#failures.get(name ?? '')?.resolution);
@@ -259,31 +261,6 @@ export class Retries {
     if (isPresent) return chosen;
     await this.#failures.reload();
     return choose();
-  }
-
-  /** A write of many thousands takes far longer than many writes of some, and the page has no turn meanwhile. */
-  async #mark(failures: readonly StoredFailure[]): Promise<void> {
-    for (let from = 0; from < failures.length; from += marksPerWrite) {
-      await this.#markSome(failures.slice(from, from + marksPerWrite));
-    }
-  }
-
-  async #markSome(failures: readonly StoredFailure[]): Promise<void> {
-    const changes = changesOf(this.#queue.headers(), failures, (report, count) => ({
-      ...report,
-      resolved: report.resolved + count,
-    }));
-    const revs = await this.#reports.write(changes, failures);
-    const lost = failures.filter(({ _id }) => !revs.has(_id));
-    this.#failures.added(
-      failures.flatMap((failure) => (revs.has(failure._id) ? { ...failure, _rev: revs.get(failure._id) } : [])),
-    );
-    if (lost.length === 0) return;
-    // Another tab was faster with these: they are counted once.
-    await this.#reports.write(
-      changesOf(this.#queue.headers(), lost, (report, count) => ({ ...report, resolved: report.resolved - count })),
-    );
-    await this.#failures.reload();
   }
 
   async #append(

@@ -302,7 +302,7 @@ export const quarantineDoc = z.object({
   at: z.number(),
   resolution: z.optional(
     z.object({
-      decision: z.enum(['keep-first', 'take-second', 'discard']),
+      decision: z.enum(['keep-first', 'take-second', 'discard', 'failure-discarded', 'failure-retried']),
       at: z.number(),
       bulkOperationId: z.optional(z.string()),
     }),
