@@ -61,6 +61,10 @@ describe('words for people', () => {
       text: 'Everything is at the server. The server is down now.',
       mood: 'waiting',
     });
+    expect(wordsOfClient({ ...quiet, push: { ...idle, left: 3 } })).toEqual({
+      text: 'Bringing changes to the server',
+      mood: 'busy',
+    });
     expect(wordsOfClient({ ...quiet, failed: 1 })).toEqual({
       text: 'At the server, but 1 change failed.',
       mood: 'waiting',

@@ -90,7 +90,7 @@ export function wordsOfClient(status: ClientStatus, isOutage = false): Words {
   if (waiting) return { text: 'The server does not answer: changes are kept on this device', mood: 'waiting' };
   if (status.state === 'paused') return { text: 'A part of the queue is paused', mood: 'waiting' };
   if (status.state !== 'idle') return states[status.state];
-  if (status.push.state === 'running' || status.unreported > 0)
+  if (status.push.state === 'running' || (status.push.left ?? 0) > 0 || status.unreported > 0)
     return { text: 'Bringing changes to the server', mood: 'busy' };
   if (publishers.some(({ state }) => state === 'running'))
     return { text: 'Bringing events to the server', mood: 'busy' };

@@ -15,7 +15,13 @@ export class DemoPage {
   async importSample(): Promise<void> {
     await this.tab('Import');
     await this.page.getByRole('button', { name: 'Import the sample' }).last().click();
-    await expect(this.page.locator('.import-summary')).toContainText('records imported');
+    const summary = this.page.locator('.import-summary');
+    await expect(summary).toContainText('records imported');
+    const imported = Number(/([\d,]+) records imported/.exec(await summary.innerText())?.[1]?.replace(',', ''));
+    // The page may say for a moment what was true before it heard of the records.
+    await expect
+      .poll(async () => (await allDocuments(this.demo.couch, this.demo.names.app)).size)
+      .toBeGreaterThanOrEqual(imported);
     await this.isAtServer();
   }
 

@@ -28,6 +28,9 @@ describe('a client that waits', () => {
   let isDown: boolean;
   /** What the server answers to a request instead of the truth. */
   let refusal: ((url: string) => Response | undefined) | undefined;
+  /** The next request gets this instead of an answer. */
+  let hanging: Promise<never> | undefined;
+  let hangs: () => void;
   let clients: Client[];
 
   beforeEach(() => {
@@ -39,6 +42,8 @@ describe('a client that waits', () => {
     requests = [];
     isDown = false;
     refusal = undefined;
+    hanging = undefined;
+    hangs = () => undefined;
     clients = [];
   });
 
@@ -65,6 +70,12 @@ describe('a client that waits', () => {
         random: () => 0.5,
         fetch: (input, init) => {
           requests.push(clock.monotonic() / second);
+          const next = hanging;
+          hanging = undefined;
+          if (next !== undefined) {
+            hangs();
+            return next;
+          }
           if (isDown) return Promise.reject(new TypeError('Failed to fetch'));
           const answer = refusal?.(String(input));
           return answer === undefined ? server.fetch(input, init) : Promise.resolve(answer);
@@ -73,6 +84,18 @@ describe('a client that waits', () => {
     });
     clients.push(client);
     return client;
+  };
+
+  /** The next request is not answered until `fail` is called. */
+  const hangNext = (): { readonly begun: Promise<void>; readonly fail: () => void } => {
+    let fail = (): void => undefined;
+    hanging = new Promise((_, reject) => {
+      fail = () => {
+        reject(new TypeError('Failed to fetch'));
+      };
+    });
+    const begun = new Promise<void>((resolve) => (hangs = resolve));
+    return { begun, fail };
   };
   const only = async (client: Client): Promise<BulkOperationStatus> => {
     const [status] = await firstValueFrom(client.bulkOperations$);
@@ -194,6 +217,23 @@ describe('a client that waits', () => {
     client.signedIn();
     await clock.advance(2 * second);
     expect(requests).toHaveLength(before + 1);
+  });
+
+  it('R14 an event during an attempt is for the one after it: what began before the event proves nothing', async () => {
+    const client = open();
+    isDown = true;
+    await enqueueDelete(client);
+    await clock.advance(11 * minute);
+    const { begun, fail } = hangNext();
+    const before = requests.length;
+    await clock.advance(5 * minute);
+    await begun;
+    client.syncNow();
+    isDown = false;
+    fail();
+    await clock.advance(2 * second);
+    expect(requests.length).toBeGreaterThan(before + 1);
+    expect(await only(client)).toMatchObject({ state: 'done', failed: 0 });
   });
 
   it('R14 that the network is back starts what waits, whoever says it', async () => {

@@ -445,7 +445,10 @@ export interface Client {
    * not for this store: then nothing was stored.
    */
   importPending(file: Blob | string): Promise<ImportReceipt>;
-  /** Makes everything that waits for a time or for the network due now (R14). */
+  /**
+   * Makes everything that waits for a time or for the network due now, at once or within a second; what the server has
+   * asked for stays (R13, R14). An attempt that is under way and fails then is followed by another one.
+   */
   syncNow(): void;
   /** The app has new credentials (R12): waiting work goes on, and documents that were `forbidden` are sent once more (S2). */
   signedIn(): void;

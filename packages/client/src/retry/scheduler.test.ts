@@ -108,6 +108,34 @@ describe('the scheduler', () => {
     expect(ran).toEqual(expect.arrayContaining(['a', 'b']));
   });
 
+  it('R14 an event during an attempt makes the one after it due, but never before its floor', () => {
+    const begunAt = scheduler.moment;
+    scheduler.wake();
+    scheduler.wait('a', beginWait(clock, 5 * minute), () => ran.push('a'), begunAt);
+    scheduler.wait('b', beginWait(clock, 5 * minute, minute), () => ran.push('b'), begunAt);
+    scheduler.wait('c', beginWait(clock, 5 * minute), () => ran.push('c'), scheduler.moment);
+    clock.advance(0);
+    expect(ran).toEqual(['a']);
+    clock.advance(minute);
+    expect(ran).toEqual(['a', 'b']);
+  });
+
+  it('R14 events of one moment cause one attempt, although it began between them', () => {
+    scheduler.wake();
+    const begunAt = scheduler.moment;
+    clock.advance(1500);
+    scheduler.wake();
+    scheduler.wait('a', beginWait(clock, 5 * minute), () => ran.push('a'), begunAt);
+    clock.advance(minute);
+    expect(ran).toEqual([]);
+    clock.advance(minute);
+    const later = scheduler.moment;
+    scheduler.wake();
+    scheduler.wait('b', beginWait(clock, 5 * minute), () => ran.push('b'), later);
+    clock.advance(0);
+    expect(ran).toContain('b');
+  });
+
   it('leaves no timer when it is closed', () => {
     wait('a', minute);
     scheduler.close();

@@ -3,6 +3,8 @@ import { remaining, shortened, type Wait } from './wait.js';
 
 /** A timer that fires later than this was asleep: everything is looked at again (R14). */
 const lateMs = 30_000;
+/** Events that come within so long of the first of them are one moment: they cause one attempt (R14). */
+const oneMomentMs = 2000;
 /** No timer is set further ahead, so that a wall clock that jumps is noticed. */
 const longestTimerMs = 60_000;
 
@@ -25,6 +27,8 @@ export class Scheduler {
   #timer: unknown;
   #timerDueAt = 0;
   #closed = false;
+  #moment = 0;
+  #momentAt = Number.NEGATIVE_INFINITY;
 
   /** `spreadMs` gives the random part of a retry that an event causes: up to one second (R2), 0 without jitter. */
   constructor(clock: Clock, spreadMs: () => number) {
@@ -32,10 +36,19 @@ export class Scheduler {
     this.#spreadMs = spreadMs;
   }
 
-  /** `run` is called once, when the wait is due. A wait of the same key is replaced. */
-  wait(key: string, wait: Wait, run: () => void): void {
+  /** The last moment at which something happened that makes waiting pointless. Whoever begins an attempt notes it. */
+  get moment(): number {
+    return this.#moment;
+  }
+
+  /**
+   * `run` is called once, when the wait is due. A wait of the same key is replaced. With `begunAt`, the moment that the
+   * attempt noted which has failed now: an event since then was not for it but for the next one, which is due (R14).
+   */
+  wait(key: string, wait: Wait, run: () => void, begunAt = this.#moment): void {
     if (this.#closed) return;
-    this.#entries.set(key, { wait, run });
+    const isOvertaken = begunAt !== this.#moment;
+    this.#entries.set(key, { wait: isOvertaken ? shortened(this.#clock, wait, this.#spreadMs()) : wait, run });
     this.#arm();
   }
 
@@ -55,7 +68,7 @@ export class Scheduler {
 
   /** Something happened that makes waiting pointless: everything is due now, but not before its floor (R13, R14). */
   wake(): void {
-    for (const entry of this.#entries.values()) entry.wait = shortened(this.#clock, entry.wait, this.#spreadMs());
+    this.#shortenAll();
     this.#arm();
   }
 
@@ -71,6 +84,15 @@ export class Scheduler {
     this.#closed = true;
     this.#entries.clear();
     this.#disarm();
+  }
+
+  #shortenAll(): void {
+    const now = this.#clock.monotonic();
+    if (now - this.#momentAt > oneMomentMs) {
+      this.#moment++;
+      this.#momentAt = now;
+    }
+    for (const entry of this.#entries.values()) entry.wait = shortened(this.#clock, entry.wait, this.#spreadMs());
   }
 
   #arm(): void {
@@ -91,9 +113,7 @@ export class Scheduler {
 
   #fire(): void {
     this.#timer = undefined;
-    if (this.#clock.wall() - this.#timerDueAt > lateMs) {
-      for (const entry of this.#entries.values()) entry.wait = shortened(this.#clock, entry.wait, this.#spreadMs());
-    }
+    if (this.#clock.wall() - this.#timerDueAt > lateMs) this.#shortenAll();
     const due: Entry[] = [];
     for (const [key, entry] of this.#entries) {
       if (remaining(this.#clock, entry.wait) > 0) continue;

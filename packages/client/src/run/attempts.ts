@@ -62,6 +62,7 @@ export class Attempts {
   async #plan(header: PlanHeader): Promise<Header | undefined> {
     const { queue, planning, closed, bookkeeping, goingOn, wrote } = this.#parts;
     const request = await planning.request(header);
+    bookkeeping.begins(sequenceOf(header._id));
     const outcome = await planning.run(header, request).then(
       (checked) => ({ checked }),
       (error: unknown) => ({
@@ -134,7 +135,8 @@ export class Attempts {
     saveIntent = (rows: readonly RowState[]): Promise<void> =>
       this.#parts.batches.save(sequenceOf(header._id), loaded, rows),
   ): Promise<AttemptResult> {
-    const { queue, actions, stores, server, handlerFetch, closed, clock } = this.#parts;
+    const { queue, actions, bookkeeping, stores, server, handlerFetch, closed, clock } = this.#parts;
+    bookkeeping.begins(sequenceOf(header._id));
     const action = actions.get(loaded.batch.action);
     const store = stores[placeOf(header.target, action)];
     if (action === undefined || store === undefined) {

@@ -28,6 +28,8 @@ export class Bookkeeping {
   readonly #parts: BookkeepingParts;
   /** How often in a row the queue's own store did not work. */
   readonly #failures = new Map<number, number>();
+  /** The scheduler's moment when the attempt that is under way began. */
+  readonly #begunAt = new Map<number, number>();
 
   constructor(parts: BookkeepingParts) {
     this.#parts = parts;
@@ -48,8 +50,15 @@ export class Bookkeeping {
     this.#parts.changed();
   }
 
+  /** An attempt begins: an event from now on is for the one after it (R14). */
+  begins(sequence: number): void {
+    this.#begunAt.set(sequence, this.#parts.scheduler.moment);
+  }
+
   wait(header: Header, wait: Wait): void {
-    this.#parts.scheduler.wait(waitKey(sequenceOf(header._id)), wait, this.#parts.poke);
+    const sequence = sequenceOf(header._id);
+    this.#parts.scheduler.wait(waitKey(sequence), wait, this.#parts.poke, this.#begunAt.get(sequence));
+    this.#begunAt.delete(sequence);
     this.#parts.changed();
   }
 
@@ -94,6 +103,7 @@ export class Bookkeeping {
   /** The store has worked: the ramp of its failures starts anew. */
   worked(sequence: number): void {
     this.#failures.delete(sequence);
+    this.#begunAt.delete(sequence);
   }
 
   /** The queue's own store did not work: nothing could be written down, so the wait is kept in memory. */

@@ -20,6 +20,8 @@ class Post {
   readonly brought: string[] = [];
   readonly tried: string[] = [];
   isDown = false;
+  /** What happens while a parcel is on its way. */
+  during: () => void = () => undefined;
 
   errand(): Errand<Parcels, { name: string; isRetry: boolean }> {
     const fresh = ({ sent }: Parcels): Promise<{ name: string; isRetry: boolean } | undefined> => {
@@ -31,12 +33,14 @@ class Post {
       initial: { sent: 0, behind: [] },
       parse: (json) => json as Parcels,
       fresh,
+      left: () => this.parcels.length - this.brought.length,
       next: async (data) => {
         const [first] = data.behind;
         return (await fresh(data)) ?? (first === undefined ? undefined : { name: first, isRetry: true });
       },
       carry: ({ name, isRetry }, { sent, behind }) => {
         this.tried.push(name);
+        this.during();
         if (this.isDown) throw new RetryableError('Nothing goes through.', { class: 'network', code: 'reset' });
         const isStuck = name.startsWith('stuck');
         if (!isStuck) this.brought.push(name);
@@ -101,6 +105,37 @@ describe('a transfer of which single ones stay behind', () => {
     await transfer.idle();
     expect(post.tried.filter((name) => name === 'stuck')).toHaveLength(tried + 1);
     expect(post.tried.filter((name) => name === 'stuck-too')).not.toHaveLength(0);
+  });
+
+  it('V1 what is left is said as soon as it is heard of, before anything is looked at', () => {
+    const post = new Post();
+    const { transfer, close } = open(post, 'heard');
+    expect(transfer.status().left).toBeUndefined();
+    post.parcels.push('a', 'b');
+    transfer.poke();
+    expect(transfer.status()).toMatchObject({ state: 'idle', left: 2 });
+    close();
+  });
+
+  it('R14 an event during an attempt that fails then starts the next one', async () => {
+    const post = new Post();
+    post.parcels.push('a');
+    post.isDown = true;
+    const { transfer, clock, scheduler } = open(post, 'overtaken');
+    await transfer.resume();
+    await transfer.idle();
+    clock.advance(0);
+    await transfer.idle();
+    expect(transfer.status()).toMatchObject({ state: 'waiting-retry', failedAttempts: 2 });
+    post.during = () => {
+      scheduler.wake();
+    };
+    clock.advance(60_000);
+    await transfer.idle();
+    post.isDown = false;
+    clock.advance(0);
+    await transfer.idle();
+    expect(post.brought).toEqual(['a']);
   });
 
   it('R10 so it does after a restart; and a failure of everything makes all wait', async () => {

@@ -89,6 +89,8 @@ export class Transfer<Data, Step> implements Carrier {
   #again = false;
   #isStale = false;
   #memoryFailures = 0;
+  /** The scheduler's moment when the step that is under way began. */
+  #begunAt = 0;
   #left: number | undefined;
 
   constructor(errand: Errand<Data, Step>, parts: TransferParts) {
@@ -112,6 +114,7 @@ export class Transfer<Data, Step> implements Carrier {
   /** There may be something to do. While it waits for a time, it goes on waiting, but for what is new beside what waits. */
   poke(): void {
     if (this.#parts.closed.aborted) return;
+    this.#noteLeft();
     const isWaiting = this.#parts.scheduler.isWaiting(this.#errand.name);
     if (isWaiting && !this.#waitsForSingles()) return;
     if (this.#running !== undefined) {
@@ -182,6 +185,13 @@ export class Transfer<Data, Step> implements Carrier {
     };
   }
 
+  #noteLeft(): void {
+    const left = this.#errand.left?.();
+    if (this.#left === left) return;
+    this.#left = left;
+    this.#parts.changed();
+  }
+
   /** Whether single ones wait that do not hold up what is new. */
   #waitsForSingles(): boolean {
     return this.#errand.fresh !== undefined && this.#stored?.wait !== null && this.#stored?.partial === true;
@@ -205,10 +215,7 @@ export class Transfer<Data, Step> implements Carrier {
     const before = await this.#read();
     const data = this.#dataOf(before);
     const step = await this.#errand.next(data);
-    if (this.#left !== this.#errand.left?.()) {
-      this.#left = this.#errand.left?.();
-      this.#parts.changed();
-    }
+    this.#noteLeft();
     if (step === undefined) {
       this.#show('idle');
       return this.#again;
@@ -258,6 +265,7 @@ export class Transfer<Data, Step> implements Carrier {
   async #carry(step: Step, data: Data): Promise<Carried<Data>> {
     const watch = new Watch(this.#parts);
     this.#watch = watch;
+    this.#begunAt = this.#parts.scheduler.moment;
     try {
       return await watch.orGivenUp(() => this.#errand.carry(step, data, watch));
     } catch (error) {
@@ -294,7 +302,7 @@ export class Transfer<Data, Step> implements Carrier {
       partial: outcome.isPartial === true,
     });
     this.#state = stateFor(verdict.summary);
-    this.#wait(wait);
+    this.#wait(wait, this.#begunAt);
     return false;
   }
 
@@ -304,10 +312,11 @@ export class Transfer<Data, Step> implements Carrier {
     return this.#parsed.text;
   }
 
-  #wait(wait: Wait): void {
-    this.#parts.scheduler.wait(this.#errand.name, wait, () => {
+  #wait(wait: Wait, begunAt?: number): void {
+    const due = (): void => {
       this.poke();
-    });
+    };
+    this.#parts.scheduler.wait(this.#errand.name, wait, due, begunAt);
     this.#parts.changed();
   }
 
