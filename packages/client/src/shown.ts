@@ -1,4 +1,6 @@
-import { BehaviorSubject, catchError, defer, EMPTY, from, map, switchMap, type Observable } from 'rxjs';
+import { BehaviorSubject, catchError, defer, EMPTY, from, map, Observable, retry, switchMap, throwError } from 'rxjs';
+import type { Clock } from './model/environment.js';
+import { RetryableError } from './model/errors.js';
 import type { BulkOperationStatus, ClientStatus, FailedOperation } from './model/states.js';
 import type { QuarantineEntry } from './model/quarantine.js';
 import type { OpenConflicts } from './heal/open-conflicts.js';
@@ -8,7 +10,9 @@ import type { Quarantine } from './queue/quarantine.js';
 import type { Queue } from './queue/queue.js';
 import type { Reports } from './queue/reports.js';
 import { sequenceOf } from './queue/stored.js';
+import type { RetryPolicy } from './retry/policy.js';
 import type { Scheduler } from './retry/scheduler.js';
+import { beginWait } from './retry/wait.js';
 import { waitKey } from './run/bookkeeping.js';
 import { bulkOperationStatus, clientStatus, type StatusParts } from './status.js';
 
@@ -19,6 +23,8 @@ export interface ShownParts {
   readonly quarantine: Quarantine;
   readonly openConflicts: OpenConflicts;
   readonly scheduler: Scheduler;
+  readonly policy: RetryPolicy;
+  readonly clock: Clock;
   readonly closed: AbortSignal;
   /** Resolves when the store is open. */
   readonly open: () => Promise<unknown>;
@@ -41,14 +47,15 @@ export class Shown {
   readonly #quarantined = new BehaviorSubject<void>(undefined);
   readonly #conflicting = new BehaviorSubject<void>(undefined);
   #dirty = false;
+  #loads = 0;
 
   constructor(parts: ShownParts) {
-    const { failures, quarantine, openConflicts, open, warn, now } = parts;
+    const { failures, quarantine, openConflicts, warn, now } = parts;
     this.#parts = parts;
     this.#status = new BehaviorSubject(clientStatus({ bulkOperations: [], ...now() }));
     this.bulkOperations$ = this.#bulkOperations.asObservable();
     this.status$ = this.#status.asObservable();
-    this.failures$ = defer(() => from(open().then(() => failures.load()))).pipe(
+    this.failures$ = this.#loaded(() => failures.load()).pipe(
       switchMap(() => this.#failed),
       map(() => failures.list()),
     );
@@ -59,14 +66,38 @@ export class Shown {
           return EMPTY;
         }),
       );
-    this.quarantine$ = defer(() => from(open().then(() => quarantine.ready()))).pipe(
+    this.quarantine$ = this.#loaded(() => quarantine.ready()).pipe(
       switchMap(() => this.#quarantined),
       switchMap(listed),
     );
-    this.conflicts$ = defer(() => from(open().then(() => openConflicts.ready()))).pipe(
+    this.conflicts$ = this.#loaded(() => openConflicts.ready()).pipe(
       switchMap(() => this.#conflicting),
       map(() => openConflicts.list()),
     );
+  }
+
+  /** Comes when the store is open and this is read; a store that fails is asked again on the ramp (R2), as long as someone looks. */
+  #loaded(load: () => Promise<void>): Observable<void> {
+    const { open, closed } = this.#parts;
+    return defer(() => from(open().then(load))).pipe(
+      retry({
+        delay: (error: unknown, failures) =>
+          error instanceof RetryableError && !closed.aborted ? this.#waited(failures) : throwError(() => error),
+      }),
+    );
+  }
+
+  #waited(failures: number): Observable<void> {
+    const { scheduler, policy, clock } = this.#parts;
+    return new Observable((due) => {
+      const key = `shown:${String((this.#loads += 1))}`;
+      scheduler.wait(key, beginWait(clock, policy.delay(failures, 0).delayMs), () => {
+        due.next();
+      });
+      return () => {
+        scheduler.clear(key);
+      };
+    });
   }
 
   /** Shows what is true now, once for all that changed in this turn. */
