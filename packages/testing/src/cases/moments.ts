@@ -3,9 +3,10 @@ import { showsEffect } from './actions.js';
 import type { FaultBook } from './fault-book.js';
 import type { JsonObject } from './json.js';
 import type { Case } from './read.js';
-import type { ProcessFault } from './schema.js';
+import type { ClockFault, ProcessFault } from './schema.js';
 import type { Tab } from './tab.js';
 
+type ClockStep = 'clock-jump' | 'sleep';
 type Point = NonNullable<ProcessFault['when']['point']>;
 
 /** Where something happened: the documents that were written or the keys that were published, the tab that did it. */
@@ -19,7 +20,9 @@ export interface Moment {
 export class Moments {
   /** Tabs that were killed and come back as soon as the world is at rest. */
   readonly restarts: Tab[] = [];
-  #clockDone = false;
+  readonly #happened = new Set<ClockFault>();
+  readonly #clockSteps: string[] = [];
+  readonly #had = new Map<ProcessFault, Set<string>>();
 
   constructor(
     private readonly given: Case,
@@ -33,7 +36,7 @@ export class Moments {
     for (const fault of this.faults.of('process')) {
       if (fault.when.point !== point || !this.#concerns(fault, moment)) continue;
       if (fault.do.restart === true && this.#hasStep('restart')) continue;
-      if (this.faults.occurs(fault) !== 'now') continue;
+      if (this.faults.occurs(fault) !== 'now' || this.#hadIt(fault, moment)) continue;
       for (const tab of moment.tab === undefined ? this.tabs() : [moment.tab]) this.#kill(tab, fault);
     }
   }
@@ -43,24 +46,64 @@ export class Moments {
     return this.faults.of('process').some((fault) => fault.do.restart === true || fault.do.kill === true);
   }
 
-  /** The clock fault that waits for so many attempts, if no step stands for it. */
+  /** Clock faults that wait for so many attempts, and that no step stands for; says whether one happened. */
   afterAttempts(attempts: number): boolean {
-    const waits = this.faults.of('clock').filter((fault) => (fault.when.after_attempt ?? 0) <= attempts);
-    if (this.#clockDone || waits.length === 0 || this.#hasStep('clock-jump') || this.#hasStep('sleep')) return false;
-    if (attempts === 0) return false;
-    this.clockStep();
-    return true;
+    if (!this.faults.armed || attempts === 0) return false;
+    const ready = this.#clockFaults().filter(
+      (fault) => this.#stepOf(fault) === undefined && attempts >= (fault.when.after_attempt ?? 1),
+    );
+    for (const fault of ready) this.#happen(fault);
+    return ready.length > 0;
   }
 
-  /** The clock fault happens now. */
-  clockStep(): void {
-    if (this.#clockDone) return;
-    this.#clockDone = true;
-    for (const fault of this.faults.of('clock')) {
-      if (fault.do.wall_jump_s !== undefined) this.clock.jumpWall(fault.do.wall_jump_s * 1000);
-      if (fault.do.freeze_timers_s !== undefined) this.clock.freezeTimers(fault.do.freeze_timers_s * 1000);
+  /** The step `clock-jump` or `sleep`: the next fault of that nature happens, at the last such step all that are left. */
+  clockStep(word: ClockStep): void {
+    this.#clockSteps.push(word);
+    const open = this.#clockFaults().filter((fault) => this.#stepOf(fault) === word);
+    const count = this.given.steps.filter((step) => step.do === word).length;
+    const isLast = this.#clockSteps.filter((one) => one === word).length >= count;
+    for (const fault of isLast ? open : open.slice(0, 1)) this.#happen(fault);
+  }
+
+  /** The clock faults that have not happened: each happens once. */
+  #clockFaults(): readonly ClockFault[] {
+    return this.faults.of('clock').filter((fault) => !this.#happened.has(fault));
+  }
+
+  /** The step that stands for a clock fault, if the case has it. */
+  #stepOf({ when, do: todo }: ClockFault): ClockStep | undefined {
+    const isSleep = todo.freeze_timers_s !== undefined;
+    const own: ClockStep = isSleep ? 'sleep' : 'clock-jump';
+    if (this.#hasStep(own)) return own;
+    const other: ClockStep = isSleep ? 'clock-jump' : 'sleep';
+    return when.after_attempt === undefined && this.#hasStep(other) ? other : undefined;
+  }
+
+  #happen(fault: ClockFault): void {
+    this.#happened.add(fault);
+    const { wall_jump_s: jumpS, freeze_timers_s: frozenS } = fault.do;
+    if (jumpS !== undefined) this.clock.jumpWall(jumpS * 1000);
+    if (frozenS !== undefined) {
+      this.clock.freezeTimers(frozenS * 1000);
+      this.faults.reach('sleep');
     }
     this.reach('after-clock-jump');
+  }
+
+  /**
+   * A fault that says nothing of occurrences happens once for each moment: what is published again after the restart is
+   * the same moment, and a process that is killed there each time would never come to an end.
+   */
+  #hadIt(fault: ProcessFault, { docs, keys }: Moment): boolean {
+    const { key, nth, from_nth: fromNth, times } = fault.when;
+    if ((nth ?? fromNth ?? times) !== undefined) return false;
+    const what = key ?? keys?.join() ?? docs?.map((doc) => `${String(doc['_id'])} ${String(doc['_rev'])}`).join();
+    if (what === undefined) return false;
+    const known = this.#had.get(fault) ?? new Set();
+    this.#had.set(fault, known);
+    const isKnown = known.has(what);
+    known.add(what);
+    return isKnown;
   }
 
   #kill(tab: Tab, fault: ProcessFault): void {

@@ -18,6 +18,9 @@ const read = (changes: object): ReturnType<typeof readCases> =>
   readCases(JSON.stringify({ ...base, ...changes }), 'T01.json');
 const requestFault = { at: 'request', when: { method: 'POST' }, do: { status: 503 } };
 
+const untilStep = (until: string): object => ({ ...requestFault, when: { until } });
+const processFault = (when: object): object => ({ at: 'process', when: { point: 'after-batch', ...when }, do: {} });
+
 describe('a case file', () => {
   it.each([
     ['at the top', { colour: 1 }, 'colour'],
@@ -55,6 +58,29 @@ describe('a case file', () => {
     ],
   ])('is refused for a name of %s that is unknown', (_what, changes, place) => {
     expect(() => read(changes)).toThrow(`T01.json, at ${place}: `);
+  });
+
+  it.each([
+    ['a step names a key that no operation has', { steps: [{ do: 'enqueue', keys: ['x'] }] }, 'steps.0.keys'],
+    ['a step names a place that no operation has', { steps: [{ do: 'enqueue', index: [0, 1] }] }, 'steps.0.index'],
+    ['a step to queue names nothing', { steps: [{ do: 'enqueue' }] }, 'steps.0'],
+    ['a fault lasts until an unknown step', { faults: [untilStep('logn')] }, 'faults.0.when.until'],
+    [
+      'a fault of a variant does',
+      { variants: [{ name: 'v', faults: [untilStep('wake')] }] },
+      'variants.0.faults.0.when.until',
+    ],
+    ['a process ends at an unknown key', { faults: [processFault({ key: 'x' })] }, 'faults.0.when.key'],
+    ['a process ends in an unknown tab', { faults: [processFault({ tab: 'follower' })] }, 'faults.0.when.tab'],
+  ])('is refused where %s', (_what, changes, place) => {
+    expect(() => read(changes)).toThrow(`T01.json, at ${place}: `);
+  });
+
+  it('takes a fault without a moment as one that is always there, and a number as the text of a header', () => {
+    const faults = [{ at: 'request', do: { status: 429, headers: { 'retry-after': 120 } } }];
+    expect(read({ faults })[0]?.faults).toEqual([
+      { at: 'request', when: {}, do: { status: 429, headers: { 'retry-after': '120' } } },
+    ]);
   });
 
   it('writes out $repeat, $text and $deep', () => {

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import { CaseFileError } from './case-file-error.js';
 import { expandList, expandValue } from './expand.js';
 import { isObject, setOwn, type JsonObject } from './json.js';
+import { refuseMeaningless } from './meaningless.js';
 import { caseFile, type CaseFile, type Expectation, type Fault, type Step } from './schema.js';
 
 /** One case, or one variant of it, ready to be run. */
@@ -36,6 +37,7 @@ export function readCases(text: string, file: string): readonly Case[] {
   if (!isObject(raw)) throw new CaseFileError(file, [], 'must be an object');
   const result = caseFile.safeParse(expanded(raw, file));
   if (!result.success) throw refusal(file, result.error.issues);
+  refuseMeaningless(result.data, file);
   return withVariants(result.data);
 }
 

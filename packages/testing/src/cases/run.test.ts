@@ -242,6 +242,48 @@ describe('a case', () => {
     expect((await run({ faults: [fault], expect: expected })).failures).toEqual([]);
   });
 
+  it('does not end a process for ever at a moment that comes again with each start', async () => {
+    const fault = { at: 'process', when: { point: 'after-publish' }, do: { kill: true, restart: true } };
+    const expected = { state: 'done-with-failures', events: { distinct_ids_per_key: 1 } };
+    expect((await run({ faults: [fault], expect: expected })).failures).toEqual([]);
+  });
+
+  it('queues in the order in which a step names keys', async () => {
+    const operations = [
+      { key: 'a', action: 'test-merge', id: 'p4', set: { seen: 1 } },
+      { key: 'b', action: 'test-merge', id: 'p4', set: { seen: 2 } },
+    ];
+    const steps = [{ do: 'enqueue', keys: ['b', 'a'] }, { do: 'start' }, { do: 'settle' }];
+    const expected = { server_docs: [{ _id: 'p4', seen: 1 }], events: { order: [['b', 'a']] } };
+    expect((await run({ operations, faults: [], steps, expect: expected })).failures).toEqual([]);
+  });
+
+  it('lets each fault of the clock happen at its own time', async () => {
+    // The sleep comes after the third attempt, whose retry the next timer after the waking finds due.
+    const faults = [
+      { at: 'request', when: { path: '/_bulk_docs', times: 3 }, do: { status: 503 } },
+      { at: 'clock', when: { after_attempt: 3 }, do: { freeze_timers_s: 3600 } },
+      { at: 'clock', when: { after_attempt: 2 }, do: { wall_jump_s: 31_536_000 } },
+    ];
+    const steps = [{ do: 'enqueue-all' }, { do: 'start' }, { do: 'advance', s: 1 }, { do: 'settle' }];
+    const expected = { attempts: 5, attempt_offsets_s: [0, 0, 60, 3720], attempts_after_wake_max: 2 };
+    expect((await run({ faults, steps, expect: expected })).failures).toEqual([]);
+  });
+
+  it('lets two faults of the clock happen at the two steps that stand for them', async () => {
+    const faults = [
+      { at: 'request', when: { path: '/_bulk_docs', until: 'sleep' }, do: { status: 503 } },
+      { at: 'clock', do: { freeze_timers_s: 7200 } },
+      { at: 'clock', do: { wall_jump_s: -86_400 } },
+    ];
+    const steps = [
+      ...[{ do: 'enqueue-all' }, { do: 'start' }, { do: 'advance', s: 70 }, { do: 'clock-jump' }],
+      ...[{ do: 'advance', s: 30 }, { do: 'sleep' }, { do: 'advance', s: 5 }, { do: 'settle' }],
+    ];
+    const expected = { attempt_offsets_s: [0, 0, 60, 7380], attempts_after_wake_max: 2 };
+    expect((await run({ faults, steps, expect: expected })).failures).toEqual([]);
+  });
+
   it('names what it did not check, and what it cannot run', async () => {
     expect((await run({ expect: { server_results: {} } })).unchecked).toEqual(['server_results']);
     expect((await run({ steps: [{ do: 'wipe' }] })).impossible).toBe('step wipe');

@@ -38,18 +38,20 @@ const rejection = doc;
 
 export const requestFault = z.strictObject({
   at: z.literal('request'),
-  when: z.strictObject({
-    ...when,
-    method: z.string().optional(),
-    path: z.string().optional(),
-    rows_over: count.optional(),
-    bytes_over: count.optional(),
-    contains_id: z.string().optional(),
-    db: z.string().optional(),
-  }),
+  when: z
+    .strictObject({
+      ...when,
+      method: z.string().optional(),
+      path: z.string().optional(),
+      rows_over: count.optional(),
+      bytes_over: count.optional(),
+      contains_id: z.string().optional(),
+      db: z.string().optional(),
+    })
+    .default({}),
   do: z.strictObject({
     status: count.optional(),
-    headers: perName(z.string()).optional(),
+    headers: perName(z.union([z.string(), z.number().transform(String)])).optional(),
     body: json.optional(),
     text: z.string().optional(),
     network_error: z.enum(['reset', 'refused', 'dns']).optional(),
@@ -79,13 +81,15 @@ export const rowFault = z.strictObject({
 
 export const storageFault = z.strictObject({
   at: z.literal('storage'),
-  when: z.strictObject({
-    ...when,
-    call: z.enum(['read', 'write', 'bulkDocs']).optional(),
-    db: z.enum(['docs', 'queue', 'index']).optional(),
-    batch: count.optional(),
-    point: point.optional(),
-  }),
+  when: z
+    .strictObject({
+      ...when,
+      call: z.enum(['read', 'write', 'bulkDocs']).optional(),
+      db: z.enum(['docs', 'queue', 'index']).optional(),
+      batch: count.optional(),
+      point: point.optional(),
+    })
+    .default({}),
   do: z.strictObject({
     reject: rejection.optional(),
     then_reject: rejection.optional(),
@@ -101,18 +105,20 @@ export const storageFault = z.strictObject({
 
 export const clockFault = z.strictObject({
   at: z.literal('clock'),
-  when: z.strictObject({ ...when, after_attempt: count.optional() }),
+  when: z.strictObject({ ...when, after_attempt: count.optional() }).default({}),
   do: z.strictObject({ wall_jump_s: seconds.optional(), freeze_timers_s: seconds.optional() }),
 });
 
 export const processFault = z.strictObject({
   at: z.literal('process'),
-  when: z.strictObject({
-    ...when,
-    point: point.optional(),
-    key: z.string().optional(),
-    tab: z.union([z.string(), z.number()]).optional(),
-  }),
+  when: z
+    .strictObject({
+      ...when,
+      point: point.optional(),
+      key: z.string().optional(),
+      tab: z.union([z.literal('leader'), count, z.string().regex(/^\d+$/)]).optional(),
+    })
+    .default({}),
   do: z.strictObject({ kill: z.boolean().optional(), restart: z.boolean().optional() }),
 });
 
@@ -267,10 +273,10 @@ export const caseFile = z.strictObject({
         .optional(),
     })
     .optional(),
-  seed_docs: z.array(doc),
-  server_docs: z.array(doc),
+  seed_docs: z.array(doc).default([]),
+  server_docs: z.array(doc).default([]),
   server_users: z.array(doc).optional(),
-  operations: z.array(operation),
+  operations: z.array(operation).default([]),
   steps: z.array(step).optional(),
   faults: faults.optional(),
   variants: z

@@ -62,9 +62,10 @@ async function take(step: Step, world: World): Promise<void> {
       world.moments.reach('after-enqueue');
       return world.restart(step.tab ?? 1, world.moments.restartKills);
     case 'clock-jump':
-      return world.moments.clockStep();
+      world.moments.clockStep('clock-jump');
+      return;
     case 'sleep':
-      world.moments.clockStep();
+      world.moments.clockStep('sleep');
       world.faults.reach('sleep');
       return;
     default:
@@ -116,12 +117,11 @@ function parts(
   return result;
 }
 
+/** In the order in which the step names them; a key stands for all operations that have it. */
 function chosen(step: Extract<Step, { do: 'enqueue' }>, operations: readonly Operation[]): readonly Operation[] {
-  const indices = step.index === undefined ? undefined : [step.index].flat();
-  return operations.filter(
-    (operation, index) =>
-      indices?.includes(index) === true || (operation.key !== undefined && step.keys?.includes(operation.key) === true),
-  );
+  const named = (step.keys ?? []).flatMap((key) => operations.filter((operation) => operation.key === key));
+  const listed = [step.index ?? []].flat().flatMap((index) => operations[index] ?? []);
+  return [...new Set([...named, ...listed])];
 }
 
 /** Runs timers until the client has nothing left to do, at most 20 minutes. */
