@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { PouchConstructor, PouchLike } from './model/pouch.js';
 import { memoryPouch } from './store/memory-pouch.fixture.js';
@@ -27,7 +28,10 @@ describe('what an app sees', () => {
     const client = bed.open({ autoStart: false });
     const seen: (readonly unknown[])[] = [];
     const errors: unknown[] = [];
-    client[name].subscribe({ next: (list) => seen.push(list), error: (error: unknown) => errors.push(error) });
+    (client[name] as Observable<readonly unknown[]>).subscribe({
+      next: (list) => seen.push(list),
+      error: (error: unknown) => errors.push(error),
+    });
     await bed.until(() => seen.length > 0 || errors.length > 0, minute);
     expect(errors).toEqual([]);
     expect(seen[0]).toEqual([]);
