@@ -65,6 +65,24 @@ describe('a large fleet, computed without its clients', () => {
     expect(exact.delivered).toBeLessThan(100_000);
     expect(Math.max(...exact.perSecond.slice(1, 1800))).toBe(100_000);
   });
+
+  it('R13 spreads a fleet that all got the same Retry-After, however long', () => {
+    const options: LargeFleetOptions = {
+      devices: 100_000,
+      jitter: 0.2,
+      outageS: 60,
+      watchedS: 2 * 3600,
+      retryAfterS: 900,
+      seed: 1,
+    };
+    const run = simulateLargeFleet(options);
+    // Two requests each, within a fifth of the floor, after it.
+    expect(run.perSecond.slice(1, 900).every((count) => count === 0)).toBe(true);
+    expect(run.perSecond.slice(900, 1081).reduce((sum, count) => sum + count, 0)).toBe(200_000);
+    expect(Math.max(...run.perSecond.slice(1))).toBeLessThan(2000);
+    const exact = simulateLargeFleet({ ...options, jitter: 0 });
+    expect(Math.max(...exact.perSecond.slice(1))).toBe(200_000);
+  });
 });
 
 describe('a timeline', () => {

@@ -154,7 +154,7 @@ export interface ClientOptions {
   readonly autoStart?: boolean;
   /** Waiting time in milliseconds after so many failed attempts in a row (1, 2 …). Default: the ramp of R2. */
   readonly ramp?: (failures: number) => number;
-  /** Share of a waiting time that may be added at random. Default: 0.2; 0 switches it off. */
+  /** Share of a waiting time, also of one that a server asks for, that may be added at random. Default: 0.2; 0 switches it off. */
   readonly jitter?: number;
   readonly environment?: Partial<Environment>;
 }

@@ -76,7 +76,7 @@ export class Housekeeping {
     const { scheduler, clock, closed } = this.#parts;
     if (closed.aborted) return;
     // Nothing that happens is a reason to look earlier: all of the delay is its floor.
-    scheduler.wait('housekeeping', beginWait(clock, everyMs, everyMs), () => {
+    scheduler.wait('housekeeping', beginWait(clock, { delayMs: everyMs, notBeforeMs: everyMs }), () => {
       this.start();
     });
     this.#looking ??= this.#look()

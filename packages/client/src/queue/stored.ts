@@ -8,7 +8,12 @@ const errorSummary = z.object({
   class: z.enum(['network', 'server', 'auth', 'storage', 'conflict', 'throttled', 'bug']),
   code: z.string(),
 });
-const wait = z.object({ delayMs: z.number(), setAt: z.number(), notBeforeMs: z.number() });
+const wait = z.object({
+  delayMs: z.number(),
+  setAt: z.number(),
+  notBeforeMs: z.number(),
+  floorSpreadMs: z.optional(z.number()),
+});
 
 /** Who this store is, and whose (S7). Made once; a wiped store gets a new name. */
 export const storeDoc = z.object({

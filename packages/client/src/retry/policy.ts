@@ -1,4 +1,5 @@
 import { clampDelay, withJitter } from './ramp.js';
+import type { Delay } from './wait.js';
 
 /** The waiting time after a failed attempt. Units: milliseconds. */
 export class RetryPolicy {
@@ -13,10 +14,16 @@ export class RetryPolicy {
     this.#random = random;
   }
 
-  /** After so many failures in a row; never before what the server asked for (R13). */
-  delay(failures: number, notBeforeMs: number): { delayMs: number; notBeforeMs: number } {
+  /**
+   * After so many failures in a row; never before what the server asked for (R13). Its floor is spread as the ramp is: a
+   * server that gives the same one to a whole fleet would have all of it back in the same second.
+   */
+  delay(failures: number, notBeforeMs: number): Delay {
     const ramp = clampDelay(this.#rampOf(failures), failures);
-    return { delayMs: Math.max(withJitter(ramp, this.#jitter, this.#random()), notBeforeMs), notBeforeMs };
+    const random = this.#random();
+    const floor = Math.max(withJitter(notBeforeMs, this.#jitter, random), notBeforeMs);
+    const delayMs = Math.max(withJitter(ramp, this.#jitter, random), floor);
+    return { delayMs, notBeforeMs, floorSpreadMs: floor - notBeforeMs };
   }
 
   /** A time with a random share on top, so that a fleet never meets on one tick: never earlier than asked. */

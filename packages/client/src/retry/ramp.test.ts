@@ -58,7 +58,17 @@ describe('the ramp', () => {
 
   it('R13 is never before what the server asked for', () => {
     const policy = new RetryPolicy(rampOfR2, 0, () => 0);
-    expect(policy.delay(1, 120_000)).toEqual({ delayMs: 120_000, notBeforeMs: 120_000 });
+    expect(policy.delay(1, 120_000)).toEqual({ delayMs: 120_000, notBeforeMs: 120_000, floorSpreadMs: 0 });
     expect(policy.delay(6, 120_000).delayMs).toBe(300_000);
+  });
+
+  it('R13 R2 with jitter a floor is spread like the ramp: never before it, and on top of the hour', () => {
+    const delay = (failures: number, floor: number, random: number): object =>
+      new RetryPolicy(rampOfR2, 0.2, () => random).delay(failures, floor);
+    expect(delay(1, 900_000, 0)).toEqual({ delayMs: 900_000, notBeforeMs: 900_000, floorSpreadMs: 0 });
+    expect(delay(1, 900_000, 0.5)).toEqual({ delayMs: 990_000, notBeforeMs: 900_000, floorSpreadMs: 90_000 });
+    expect(delay(1, 3_600_000, 1)).toEqual({ delayMs: 4_320_000, notBeforeMs: 3_600_000, floorSpreadMs: 720_000 });
+    // Where the ramp is the longer one, its jitter spreads already; an event still may not bring all to the floor.
+    expect(delay(6, 60_000, 0.5)).toEqual({ delayMs: 330_000, notBeforeMs: 60_000, floorSpreadMs: 6000 });
   });
 });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from './manual-clock.fixture.js';
 import { Scheduler } from './scheduler.js';
-import { beginWait, remaining, resumeWait } from './wait.js';
+import { beginWait, remaining, resumeWait, shortened, storedWait } from './wait.js';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -10,8 +10,8 @@ describe('the scheduler', () => {
   let clock: ManualClock;
   let scheduler: Scheduler;
   let ran: string[];
-  const wait = (key: string, delayMs: number, notBeforeMs = 0): void => {
-    scheduler.wait(key, beginWait(clock, delayMs, notBeforeMs), () => ran.push(key));
+  const wait = (key: string, delayMs: number, notBeforeMs = 0, floorSpreadMs = 0): void => {
+    scheduler.wait(key, beginWait(clock, { delayMs, notBeforeMs, floorSpreadMs }), () => ran.push(key));
   };
 
   beforeEach(() => {
@@ -83,6 +83,26 @@ describe('the scheduler', () => {
     expect(ran).toEqual(['a']);
   });
 
+  it('R13 R14 events during a floor do not bring it to its first moment; one after it starts at once', () => {
+    scheduler = new Scheduler(clock, () => 999);
+    const [floor, spread] = [10 * minute, minute];
+    wait('a', floor + spread, floor, spread);
+    wait('b', 60 * minute, floor, spread);
+    for (let passed = 0; passed < 10; passed++) {
+      scheduler.wake();
+      clock.advance(minute);
+    }
+    clock.advance(spread - 1);
+    expect(ran).toEqual([]);
+    clock.advance(1);
+    expect(ran).toEqual(['a', 'b']);
+    wait('c', floor + spread, floor, spread);
+    clock.advance(floor);
+    scheduler.wake();
+    clock.advance(1000);
+    expect(ran).toEqual(['a', 'b', 'c']);
+  });
+
   it('R2 R14 an event starts a retry within two seconds, spread over one', () => {
     scheduler = new Scheduler(clock, () => 999);
     wait('a', 5 * minute);
@@ -112,7 +132,7 @@ describe('the scheduler', () => {
     const begunAt = scheduler.moment;
     scheduler.wake();
     scheduler.wait('a', beginWait(clock, 5 * minute), () => ran.push('a'), begunAt);
-    scheduler.wait('b', beginWait(clock, 5 * minute, minute), () => ran.push('b'), begunAt);
+    scheduler.wait('b', beginWait(clock, { delayMs: 5 * minute, notBeforeMs: minute }), () => ran.push('b'), begunAt);
     scheduler.wait('c', beginWait(clock, 5 * minute), () => ran.push('c'), scheduler.moment);
     clock.advance(0);
     expect(ran).toEqual(['a']);
@@ -154,5 +174,17 @@ describe('a stored waiting time', () => {
     expect(remaining(clock, resumeWait(clock, stored))).toBe(3 * minute);
     clock.jumpWall(30 * day);
     expect(remaining(clock, resumeWait(clock, stored))).toBe(0);
+  });
+
+  it('R13 R18 keeps the spread of its floor through a restart, whatever the clock shows', () => {
+    const clock = new ManualClock();
+    const begun = beginWait(clock, { delayMs: 12 * minute, notBeforeMs: 10 * minute, floorSpreadMs: 2 * minute });
+    const poked = (): number => remaining(clock, shortened(clock, resumeWait(clock, storedWait(begun)), 0));
+    clock.jumpWall(4 * minute);
+    expect(poked()).toBe(8 * minute);
+    clock.jumpWall(-10 * day);
+    expect(poked()).toBe(12 * minute);
+    clock.jumpWall(10 * day + 7 * minute);
+    expect(poked()).toBe(0);
   });
 });

@@ -135,8 +135,7 @@ export class Bookkeeping {
     const sequence = sequenceOf(header._id);
     const failures = (this.#failures.get(sequence) ?? 0) + 1;
     this.#failures.set(sequence, failures);
-    const { delayMs, notBeforeMs } = this.#parts.policy.delay(failures, atLeastMs);
-    return beginWait(this.#parts.clock, delayMs, notBeforeMs);
+    return beginWait(this.#parts.clock, this.#parts.policy.delay(failures, atLeastMs));
   }
 }
 

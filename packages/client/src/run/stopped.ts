@@ -39,8 +39,8 @@ export async function countStop(
   }
   // A batch that is not suspect yet is tried at once: most stops have nothing to do with it. So is one without its crasher.
   const isOnTheRamp = isSuspect(next) && fresh.length === 0;
-  const { delayMs, notBeforeMs } = policy.delay(isOnTheRamp ? header.attempt : 1, 0);
-  const waiting = { ...next, wait: storedWait(beginWait(clock, delayMs, notBeforeMs)) };
+  const delay = policy.delay(isOnTheRamp ? header.attempt : 1, 0);
+  const waiting = { ...next, wait: storedWait(beginWait(clock, delay)) };
   const { revs, conflicts } = await queue.write([...docs, waiting]);
   if (conflicts.size > 0) return queue.refresh(sequence);
   failures.added(fresh.map((failure) => withRev(failure, revs)));

@@ -33,7 +33,7 @@ export function advanced(header: Header, rows: readonly RowState[], clock: Clock
 function paced(header: Header, operations: number, clock: Clock): Header {
   if (header.rate === undefined) return header;
   const rest = Math.ceil((operations / header.rate) * 1000);
-  return { ...header, state: 'queued', wait: storedWait(beginWait(clock, rest, rest)) };
+  return { ...header, state: 'queued', wait: storedWait(beginWait(clock, { delayMs: rest, notBeforeMs: rest })) };
 }
 
 /** How many operations a batch may have. */
@@ -59,16 +59,14 @@ export function held(
         attempt: header.attempt - 1,
         attempts: header.attempts - 1,
       };
-    case 'passing': {
-      const { delayMs, notBeforeMs } = policy.delay(header.attempt, verdict.notBeforeMs);
+    case 'passing':
       return {
         ...header,
         state: stateFor(verdict.summary, error),
         lastError,
         failedAttempts: header.failedAttempts + 1,
-        wait: storedWait(beginWait(clock, delayMs, notBeforeMs)),
+        wait: storedWait(beginWait(clock, policy.delay(header.attempt, verdict.notBeforeMs))),
       };
-    }
     default:
       return {
         ...withOutcomes(header, rows),

@@ -264,8 +264,8 @@ export class Publication implements Carrier {
     }
     if (scheduler.isWaiting(this.#againKey)) return;
     this.#refusals++;
-    const { delayMs, notBeforeMs } = policy.delay(this.#refusals, this.#notBeforeMs);
-    scheduler.wait(this.#againKey, beginWait(clock, delayMs, notBeforeMs), () => {
+    const delay = policy.delay(this.#refusals, this.#notBeforeMs);
+    scheduler.wait(this.#againKey, beginWait(clock, delay), () => {
       this.#looks = 'all';
       this.poke();
     });

@@ -289,11 +289,8 @@ export class Transfer<Data, Step> implements Carrier {
     if (verdict.kind === 'bug')
       this.#parts.warn(`The ${this.#errand.name} stopped on ${verdict.summary.code}. It is tried again.`);
     if (verdict.summary.class === 'network') this.#parts.gate.failed();
-    const { delayMs, notBeforeMs } = this.#parts.policy.delay(
-      next.attempt,
-      verdict.kind === 'passing' ? verdict.notBeforeMs : 0,
-    );
-    const wait = beginWait(this.#parts.clock, delayMs, notBeforeMs);
+    const floor = verdict.kind === 'passing' ? verdict.notBeforeMs : 0;
+    const wait = beginWait(this.#parts.clock, this.#parts.policy.delay(next.attempt, floor));
     await this.#write({
       ...next,
       failedAttempts: next.failedAttempts + 1,
@@ -326,12 +323,12 @@ export class Transfer<Data, Step> implements Carrier {
     if (this.#parts.closed.aborted) return;
     const verdict = classifyError(error);
     this.#memoryFailures++;
-    const { delayMs, notBeforeMs } = this.#parts.policy.delay(this.#memoryFailures, 0);
+    const delay = this.#parts.policy.delay(this.#memoryFailures, 0);
     this.#parts.warn(
       `The ${this.#errand.name} could not be written down (${verdict.summary.code}). It is tried again.`,
     );
     this.#state = 'waiting-storage';
-    this.#wait(beginWait(this.#parts.clock, delayMs, notBeforeMs));
+    this.#wait(beginWait(this.#parts.clock, delay));
   }
 
   async #read(): Promise<StoredTransfer> {
