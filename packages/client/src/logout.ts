@@ -109,7 +109,7 @@ export class Logout {
     while (note === undefined) {
       const counted = force ? Infinity : await this.#assertNothingLeft();
       // Undefined: another tab has queued something since it was counted.
-      note = await queue.leave(given, counted);
+      note = await queue.numbers.takeForNote(given, counted);
     }
     await this.#othersLeave();
     // Tabs of one process share their connection, and one of them has closed it.
@@ -118,7 +118,7 @@ export class Logout {
       try {
         await this.#assertNothingLeft();
       } catch (error) {
-        await queue.stay(note);
+        await queue.wipeNotes.remove(note);
         throw error;
       }
     }

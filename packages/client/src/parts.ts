@@ -100,12 +100,12 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const documentStore = new LocalDatabase(() => new options.PouchDB(options.documents ?? options.name));
   const queue = new Queue(queueStore, breathe);
   const edits = new EditFailures(queue);
-  const failures = new Failures(queue, () => {
+  const failures = new Failures(queue.docs, () => {
     edits.changed();
     calls.failuresChanged();
   });
   const reports = new Reports(queue);
-  const hashes = new DocumentHashes(queue);
+  const hashes = new DocumentHashes(queue.contents);
   const control = new Control(queue, clock);
   const tabLock = new TabLock(environment.locks, options.name, tab);
   const claims = new Claims({ queue, clock, tabLock, closed, announce: calls.announce });
@@ -118,12 +118,12 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const endings = new Endings({ queue, failures, reports, quarantine, clock });
   const retries = new Retries({ queue, failures, reports, endings, clock, newId, payloadOf });
   const quarantineControl = new QuarantineControl({ quarantine, queue, endings, clock, newId, payloadOf });
-  const refused = new Refused({ quarantine, queue, newId, payloadOf, planRequestOf });
+  const refused = new Refused({ quarantine, contents: queue.contents, newId, payloadOf, planRequestOf });
 
   const policy = new RetryPolicy(options.ramp ?? rampOfR2, options.jitter ?? 0.2, environment.random);
   const scheduler = new Scheduler(clock, () => policy.spread());
 
-  const remember = (user: string): Promise<string> => queue.claim(user);
+  const remember = (user: string): Promise<string> => queue.store.claim(user);
   const session = new Session(options.auth, clock, poke, warn, remember, calls.signedInAnew);
   session.expect(options.user);
   const gate = new Gate({ session, connectivity: environment.connectivity, scheduler, clock, poke });
@@ -274,7 +274,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     (await replication?.isConfirmed()) !== false && (await conflictWatch.isOver());
   const publishers = (options.publishers ?? []).map(({ name }) => name);
   const isReported = (header: Header): boolean => options.results === undefined || reports.isDelivered(header);
-  const published = (): ReturnType<typeof takenBy> => takenBy(queue, publishers);
+  const published = (): ReturnType<typeof takenBy> => takenBy(queue.docs, publishers);
   const housekeeping = new Housekeeping({
     ...transfer,
     failures,
@@ -308,7 +308,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     published,
     unsent: () => replication?.unsentIds() ?? Promise.resolve(new Set()),
     claim: async (user) => {
-      session.expect(await queue.claim(user));
+      session.expect(await queue.store.claim(user));
     },
   });
 

@@ -17,10 +17,10 @@ export function publicationsOf(storeId: string, parts: Parts): readonly Publicat
   // Where another tab has begun what is not at its end, it may have come further than is known here: a later event of a
   // document would be seen before an earlier one.
   const refresh = async (): Promise<void> => {
-    const isForeign = queue
-      .headers()
+    const isForeign = queue.headers
+      .all()
       .some((header) => header.lease !== null && header.lease !== lease && !endStates.has(header.state));
-    const changed = isForeign ? await queue.refreshOpen() : [];
+    const changed = isForeign ? await queue.headers.refreshOpen() : [];
     if (changed.length > 0) runner.noticed(changed);
   };
   const givenUp = {

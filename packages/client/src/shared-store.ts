@@ -146,7 +146,7 @@ export class SharedStore {
   async #lookForNew(): Promise<void> {
     const { queue, claims, environment, poke } = this.#parts;
     try {
-      if (await queue.loadNew()) poke();
+      if (await queue.headers.loadNew()) poke();
       claims.news();
     } catch {
       environment.warn('What another tab has queued could not be read. It runs after the next start.');
@@ -157,8 +157,8 @@ export class SharedStore {
   async lookForChanged(): Promise<void> {
     const { queue, environment, noticed, poke } = this.#parts;
     try {
-      await queue.loadNew();
-      noticed(await queue.refreshOpen());
+      await queue.headers.loadNew();
+      noticed(await queue.headers.refreshOpen());
       poke();
     } catch (error) {
       if (error instanceof StoreLeftError) {

@@ -108,8 +108,8 @@ export class Shown {
       this.#dirty = false;
       const { queue, reports, scheduler, closed, now } = this.#parts;
       if (closed.aborted) return;
-      const bulkOperations = queue
-        .headers()
+      const bulkOperations = queue.headers
+        .all()
         .map((header) => bulkOperationStatus(header, reports, scheduler.dueAt(waitKey(sequenceOf(header._id)))));
       this.#bulkOperations.next(bulkOperations);
       this.#status.next(clientStatus({ bulkOperations, ...now() }));

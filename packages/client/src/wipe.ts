@@ -49,7 +49,7 @@ export class Wipe {
   /** Goes on with what was begun and has not come to its end. Nothing, when another tab has done it meanwhile. */
   finish(): Promise<void> {
     return this.alone(async () => {
-      const note = await this.#parts.queue.wipeNote();
+      const note = await this.#parts.queue.wipeNotes.find();
       if (note !== undefined) await this.run(note);
     });
   }
@@ -82,7 +82,7 @@ export class Wipe {
 
   /** Another tab may have come to the end of it, and the next person may have begun. */
   async #assertStands({ wipe }: WipeNote): Promise<void> {
-    const stored = await this.#parts.queue.wipeNote();
+    const stored = await this.#parts.queue.wipeNotes.find();
     if (stored?.wipe !== wipe) throw new StoreLeftError();
   }
 

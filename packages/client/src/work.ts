@@ -172,7 +172,7 @@ export class Work {
   counts(): WorkCounts {
     const { queue, reports, quarantine, edits, options } = this.#parts;
     const { unpublished, unconfirmed } = this.status();
-    const counts = operationCounts(queue.headers(), reports);
+    const counts = operationCounts(queue.headers.all(), reports);
     return {
       ...counts,
       failed: counts.failed + edits.open,
@@ -217,7 +217,7 @@ export class Work {
         store,
         // Without the option the store learns whose it is from the server.
         get user() {
-          return queue.user;
+          return queue.store.user;
         },
       },
       appVersion: options.appVersion,

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { applied, failed, open, OutboxBed } from './outbox/outbox-bed.fixture.js';
 import { DocumentHashes } from './queue/document-hashes.js';
-import { removed } from './queue/queue.js';
+import { removed } from './queue/stored-docs.js';
 import type { RowState } from './queue/stored.js';
 import { hashOf } from './queue/subjects.js';
 import { Writers, type Writer } from './queue/writers.js';
@@ -87,25 +87,25 @@ describe('which operations of this device wrote on a document', () => {
     const long = await bed.tab.done(Array.from({ length: 300 }, (_, at) => `m${String(at)}`));
     const { subjects } = long;
     if (subjects === null || Array.isArray(subjects)) throw new Error('a digest was expected');
-    const names = await bed.tab.queue.names(subjects.digest, `${subjects.digest}\uffff`, 10);
-    await bed.tab.queue.write(names.map(({ id, rev }) => removed(id, rev)));
+    const names = await bed.tab.queue.docs.names(subjects.digest, `${subjects.digest}\uffff`, 10);
+    await bed.tab.queue.docs.write(names.map(({ id, rev }) => removed(id, rev)));
     expect((await writers.of(['m299'])).size).toBe(1);
   });
 
   it('S2 a bulk operation that another tab has removed is passed over; one that is damaged is an error', async () => {
     const first = await bed.tab.done(['a']);
     const second = await bed.tab.done(['a']);
-    const pages = await bed.tab.queue.names(first.payload, `${first.payload}\uffff`, 10);
-    await bed.tab.queue.write(pages.map(({ id, rev }) => removed(id, rev)));
+    const pages = await bed.tab.queue.docs.names(first.payload, `${first.payload}\uffff`, 10);
+    await bed.tab.queue.docs.write(pages.map(({ id, rev }) => removed(id, rev)));
     await expect(writers.of(['a'])).rejects.toMatchObject({ code: 'store_unreadable' });
-    await bed.tab.queue.write([removed(first._id, first._rev)]);
+    await bed.tab.queue.docs.write([removed(first._id, first._rev)]);
     expect((await writers.of(['a'])).get('a')?.map(({ header }) => header.id)).toEqual([second.id]);
   });
 
   it('S2 keeps no more hashes in memory than it may, and forgets what was not read for the longest time', async () => {
     const lists = ['a', 'b', 'c'].map((name) => Array.from({ length: 300 }, (_, at) => `${name}${String(at)}`));
     for (const ids of lists) await bed.tab.done(ids);
-    const few = new Writers(bed.tab.queue, undefined, new DocumentHashes(bed.tab.queue, 1500));
+    const few = new Writers(bed.tab.queue, undefined, new DocumentHashes(bed.tab.queue.contents, 1500));
     const readsOf = async (id: string): Promise<number> => {
       bed.reads.length = 0;
       expect((await few.of([id])).size).toBe(1);

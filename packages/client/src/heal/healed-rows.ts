@@ -21,7 +21,7 @@ export class HealedRows {
       bySequence.set(sequence, [...(bySequence.get(sequence) ?? []), index]);
     }
     for (const [sequence, indexes] of bySequence) {
-      for (const { record, rows } of await this.#queue.recordsAt(sequence, indexes)) {
+      for (const { record, rows } of await this.#queue.records.at(sequence, indexes)) {
         this.#records.set(record._id, { record, rows, isChanged: false });
         rows.forEach((_, place) => this.#places.set(placeOf(sequence, record.from + place), record._id));
       }

@@ -123,7 +123,7 @@ export class Healing {
     }
     const records = rows.changed();
     if (records.length === 0) return;
-    const { revs } = await this.#parts.queue.write(records);
+    const { revs } = await this.#parts.queue.docs.write(records);
     rows.written(revs);
     this.#dropLost(patients, rows, later);
   }
@@ -188,7 +188,7 @@ export class Healing {
     const records = rows.changed();
     if (records.length === 0) return;
     const known = added.map((failure) => ({ ...failure, _rev: failures.get(failure._id)?._rev }));
-    const counted = changesOf(queue.headers(), added, (report, count) => ({
+    const counted = changesOf(queue.headers.all(), added, (report, count) => ({
       ...report,
       refused: report.refused + count,
     }));
@@ -211,7 +211,7 @@ export class Healing {
   async #takeBack(failures: readonly StoredFailure[], revs: ReadonlyMap<string, string>): Promise<void> {
     if (failures.length === 0) return;
     const { queue, reports } = this.#parts;
-    const counted = changesOf(queue.headers(), failures, (report, count) => ({
+    const counted = changesOf(queue.headers.all(), failures, (report, count) => ({
       ...report,
       refused: Math.max(0, report.refused - count),
     }));

@@ -81,7 +81,7 @@ export class OpenConflicts {
       return sameJson(known, next) ? [] : [next];
     });
     if (changes.length === 0) return false;
-    const { revs, conflicts } = await this.#queue.write(changes);
+    const { revs, conflicts } = await this.#queue.docs.write(changes);
     for (const change of changes) {
       const id = change._id.slice(conflictPrefix.length);
       if (conflicts.has(change._id)) continue;
@@ -94,7 +94,7 @@ export class OpenConflicts {
   }
 
   async #read(): Promise<void> {
-    const stored = await this.#queue.readRange(conflictPrefix, conflictDoc);
+    const stored = await this.#queue.docs.readRange(conflictPrefix, conflictDoc);
     this.#known.clear();
     for (const conflict of stored) this.#known.set(conflict._id.slice(conflictPrefix.length), conflict);
     this.#changed();

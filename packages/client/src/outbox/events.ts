@@ -31,15 +31,15 @@ export class Events {
       return await this.#at(storeId, header, indexes);
     } catch (error) {
       // Removed by another tab while it was read: it has no events any more.
-      if (await this.#queue.isForgotten(header)) return [];
+      if (await this.#queue.headers.isForgotten(header)) return [];
       throw error;
     }
   }
 
   async #at(storeId: string, header: Header, indexes: readonly number[]): Promise<readonly Place[]> {
     if (indexes.length === 0) return [];
-    const rows = await this.#queue.rowsAt(sequenceOf(header._id), indexes);
-    const operations = await this.#queue.operationsAt(header, indexes);
+    const rows = await this.#queue.records.rowsAt(sequenceOf(header._id), indexes);
+    const operations = await this.#queue.contents.operationsAt(header, indexes);
     const found: Place[] = [];
     for (const index of indexes) {
       const row = rows.get(index);
@@ -58,7 +58,7 @@ export class Events {
   async list(storeId: string, place: AfterPlace, limit: number): Promise<readonly DocumentEvent[]> {
     const found: DocumentEvent[] = [];
     const after = { sequence: this.#sequenceOf(storeId, place), index: place.index };
-    for (const header of this.#queue.headers()) {
+    for (const header of this.#queue.headers.all()) {
       const sequence = sequenceOf(header._id);
       if (sequence < after.sequence) continue;
       const end = readableEnd(header);
@@ -77,7 +77,9 @@ export class Events {
   /** Its number here: a file may have brought it from another store. */
   #sequenceOf(storeId: string, { store = storeId, sequence }: AfterPlace): number {
     if (store === storeId) return sequence;
-    const brought = this.#queue.headers().find(({ origin }) => origin?.store === store && origin.sequence === sequence);
+    const brought = this.#queue.headers
+      .all()
+      .find(({ origin }) => origin?.store === store && origin.sequence === sequence);
     return brought === undefined ? 0 : sequenceOf(brought._id);
   }
 }

@@ -3,6 +3,7 @@ import type { BulkOperationState, Target } from '../model/states.js';
 import { newHeader } from '../queue/new-header.js';
 import { Queue } from '../queue/queue.js';
 import { withOutcomes } from '../queue/control.js';
+import type { StoredDoc } from '../queue/stored-docs.js';
 import { isOutcome, recordId, sequenceOf, storedVersion, type Header, type RowState } from '../queue/stored.js';
 import { ManualClock } from '../retry/manual-clock.fixture.js';
 import { Scheduler } from '../retry/scheduler.js';
@@ -88,7 +89,7 @@ export class Tab {
   async outcome(header: Header, rows: readonly RowState[], more: Partial<Header> = {}): Promise<Header> {
     const sequence = sequenceOf(header._id);
     const from = header.cursor;
-    const known = await this.queue.record(sequence, from);
+    const known = await this.queue.records.find(sequence, from);
     const record = {
       ...(known?.record ?? { _id: recordId(sequence, from), v: storedVersion, from, count: rows.length }),
       lease: 'l',
@@ -104,10 +105,10 @@ export class Tab {
     return this.store(next, [record]);
   }
 
-  async store(header: Header, docs: Parameters<Queue['write']>[0] = []): Promise<Header> {
-    const { revs } = await this.queue.write([...docs, header]);
+  async store(header: Header, docs: readonly StoredDoc[] = []): Promise<Header> {
+    const { revs } = await this.queue.docs.write([...docs, header]);
     const kept = { ...header, _rev: revs.get(header._id) };
-    this.queue.remember(kept);
+    this.queue.headers.keep(kept);
     return kept;
   }
 

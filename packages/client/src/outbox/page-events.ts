@@ -102,15 +102,15 @@ export class PageEvents {
       progress = afterLook(
         progress,
         looksAt(page.places, () => false),
-        queue.headers(),
+        queue.headers.all(),
       );
       await breathe();
     }
     this.#tellLater(progress);
-    const note = { ...this.#note, progress: toldUpTo(progress, queue.headers()) };
+    const note = { ...this.#note, progress: toldUpTo(progress, queue.headers.all()) };
     // Most starts have nothing new to tell: then nothing is written.
     if (sameJson(note.progress, this.#note.progress)) return;
-    this.noted([note], (await queue.write([note])).revs);
+    this.noted([note], (await queue.docs.write([note])).revs);
   }
 
   /** These rows are durable: those that have their outcome only now are told. */
@@ -168,7 +168,7 @@ export class PageEvents {
     if (++this.#batches < batchesPerNote && !isLast) return [];
     this.#batches = 0;
     if (this.#isOutdated) await this.#readNote();
-    return [{ ...this.#note, progress: toldUpTo(this.#note.progress, queue.headers()) }];
+    return [{ ...this.#note, progress: toldUpTo(this.#note.progress, queue.headers.all()) }];
   }
 
   /** The note was written, or another tab was faster with its own. */
@@ -181,7 +181,7 @@ export class PageEvents {
   }
 
   async #readNote(): Promise<void> {
-    this.#note = (await this.#parts.queue.readDoc(noteId, noteDoc)) ?? this.#note;
+    this.#note = (await this.#parts.queue.docs.read(noteId, noteDoc)) ?? this.#note;
     this.#isOutdated = false;
   }
 }

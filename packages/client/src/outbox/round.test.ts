@@ -34,7 +34,7 @@ describe('a round through the outbox', () => {
       (place) => isHeld.has(place) || (place.event !== undefined && waits(nameOf(place.event))),
     );
     round.wait(page.events.filter((event) => waits(nameOf(event))));
-    return { names: page.events.map(nameOf), progress: afterLook(progress, looks, bed.tab.queue.headers()) };
+    return { names: page.events.map(nameOf), progress: afterLook(progress, looks, bed.tab.queue.headers.all()) };
   };
   const all = async (
     bed: OutboxBed,
@@ -84,7 +84,7 @@ describe('a round through the outbox', () => {
     const waiting = afterLook(
       nothingTaken,
       [{ sequence: 1, indexes: [0], taken: 0, waiting: [0], open: [] }],
-      bed.tab.queue.headers(),
+      bed.tab.queue.headers.all(),
     );
     const { pages } = await all(bed, roundOf(bed, { held, looksAgain: true }), waiting);
     expect(pages).toEqual([['a@1:0'], ['a@2:0']]);

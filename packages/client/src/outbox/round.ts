@@ -45,7 +45,7 @@ export class Round {
     const page = new NewPage();
     const entries = entriesOf(progress);
     // Each page begins with the oldest again: what has come to be durable there meanwhile comes before all later ones.
-    for (const header of this.#parts.queue.headers()) {
+    for (const header of this.#parts.queue.headers.all()) {
       const sequence = sequenceOf(header._id);
       if (sequence <= progress.upTo) continue;
       const entry = entries.get(sequence) ?? noEntry(sequence);

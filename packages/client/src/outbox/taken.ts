@@ -1,12 +1,12 @@
-import type { Queue } from '../queue/queue.js';
+import type { StoredDocs } from '../queue/stored-docs.js';
 import { sequenceOf, transferDoc, transferId, type Header } from '../queue/stored.js';
 import { entriesOf, isOver, noEntry, nothingTaken, progressData, type Entry } from './progress.js';
 
 /** Whether all these publishers have taken all events of a bulk operation, by what is stored. One read. */
-export async function takenBy(queue: Queue, publishers: readonly string[]): Promise<(header: Header) => boolean> {
+export async function takenBy(docs: StoredDocs, publishers: readonly string[]): Promise<(header: Header) => boolean> {
   const progress: { upTo: number; entries: ReadonlyMap<number, Entry> }[] = [];
   for (const name of publishers) {
-    const stored = await queue.readDoc(transferId(`publish:${name}`), transferDoc);
+    const stored = await docs.read(transferId(`publish:${name}`), transferDoc);
     const parsed = progressData.safeParse(stored === undefined ? undefined : JSON.parse(stored.data));
     const one = parsed.success ? parsed.data : nothingTaken;
     progress.push({ upTo: one.upTo, entries: entriesOf(one) });

@@ -20,7 +20,7 @@ describe('the trail of a document', () => {
     await bed.tab.outcome(await bed.tab.append(['b', 'a']), [applied, failed]);
     await bed.tab.done(['a'], 100, 'server');
     const last = await bed.tab.append(['a', 'b', 'c']);
-    const second = bed.tab.queue.header(2);
+    const second = bed.tab.queue.headers.get(2);
     expect(await named(last, of(0, 'a'), of(1, 'b'), of(2, 'c'))).toEqual([
       [0, `b:${first.key}:0`],
       [1, `b:${String(second?.key)}:0`],

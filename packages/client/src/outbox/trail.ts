@@ -21,7 +21,7 @@ export class Trail {
   readonly #queue: Queue;
   readonly #hashes: DocumentHashes;
 
-  constructor(queue: Queue, hashes = new DocumentHashes(queue)) {
+  constructor(queue: Queue, hashes = new DocumentHashes(queue.contents)) {
     this.#queue = queue;
     this.#hashes = hashes;
   }
@@ -53,7 +53,7 @@ export class Trail {
     const found = new Map<number, Previous>();
     const open = byHash(mutations);
     const own = sequenceOf(header._id);
-    const earlier = this.#queue.headers().filter((one) => {
+    const earlier = this.#queue.headers.all().filter((one) => {
       const sequence = sequenceOf(one._id);
       if (sequence === own) return header.cursor > 0 && mayRepeat(header);
       return sequence < own && one.target === header.target && !isUnplanned(one) && (one.events ?? 0) > 0;
@@ -79,7 +79,7 @@ export class Trail {
     try {
       return await this.#read(header, open, own);
     } catch (error) {
-      if (sequenceOf(header._id) !== own && (await this.#queue.isForgotten(header))) return new Map();
+      if (sequenceOf(header._id) !== own && (await this.#queue.headers.isForgotten(header))) return new Map();
       throw error;
     }
   }
@@ -101,8 +101,8 @@ export class Trail {
     }
     if (candidates.length === 0) return names;
     const places = candidates.map(({ at }) => at);
-    const operations = await this.#queue.operationsAt(header, places);
-    const rows = await this.#queue.rowsAt(sequence, places);
+    const operations = await this.#queue.contents.operationsAt(header, places);
+    const rows = await this.#queue.records.rowsAt(sequence, places);
     for (const { at, mutation } of candidates) {
       const [operation, row] = [operations.get(at), rows.get(at)];
       // Two documents may have one hash, and what failed has no event.

@@ -3,7 +3,7 @@ import type { Clock } from '../model/environment.js';
 import { endStates } from '../model/states.js';
 import type { Claims, WantedKey } from '../queue/claims.js';
 import { newHeader } from '../queue/new-header.js';
-import { removed, type StoredDoc } from '../queue/queue.js';
+import { removed, type StoredDoc } from '../queue/stored-docs.js';
 import {
   claimId,
   failureId,
@@ -95,14 +95,15 @@ export class BulkImport {
   async #begin(line: LineOf<'bulk-operation'>): Promise<Open | undefined> {
     const { queue, claims } = this.#parts;
     const { id, key, plan } = line.header;
-    const known = queue.known(id);
+    const known = queue.headers.known(id);
     if (known !== undefined) {
       this.#sequences.set(line.sequence, sequenceOf(known._id));
       if (known.importing === true) return { line, content: undefined, keys: [], docs: [], header: known };
     }
     const held = line.key === undefined ? undefined : (await claims.read([claimId('b', key)])).get(claimId('b', key));
     // Queued here since, under the same key with the same content.
-    const isHeld = held !== undefined && held.bulkOperationId !== id && queue.known(held.bulkOperationId) !== undefined;
+    const isHeld =
+      held !== undefined && held.bulkOperationId !== id && queue.headers.known(held.bulkOperationId) !== undefined;
     if (known !== undefined || isHeld) {
       this.#counts.duplicates++;
       return undefined;
@@ -134,7 +135,7 @@ export class BulkImport {
       await claims.take(given.id, keys);
       const named = await content.named();
       const made = newHeader({ ...given, ...named }, []);
-      const header = await queue.appendHeader({
+      const header = await queue.numbers.take({
         ...made,
         total,
         subjects: named.subjects,
@@ -142,13 +143,13 @@ export class BulkImport {
         origin: line.origin,
         importing: true,
       });
-      const first = queue.headers().find((other) => other.id === given.id && other._id < header._id);
+      const first = queue.headers.all().find((other) => other.id === given.id && other._id < header._id);
       this.#sequences.set(line.sequence, sequenceOf((first ?? header)._id));
       if (first === undefined) return header;
       // Two tabs import at the same moment, in an engine without locks: the one that came first stays.
-      await queue.write([removed(header._id, header._rev)]);
-      queue.forget([sequenceOf(header._id)]);
-      queue.remember(first);
+      await queue.docs.write([removed(header._id, header._rev)]);
+      queue.headers.forget([sequenceOf(header._id)]);
+      queue.headers.keep(first);
       this.#counts.duplicates++;
       return undefined;
     } catch (error) {
@@ -166,13 +167,13 @@ export class BulkImport {
   async #write(open: Open): Promise<void> {
     const docs = open.docs;
     open.docs = [];
-    await this.#parts.queue.write(docs);
+    await this.#parts.queue.docs.write(docs);
     await this.#parts.breathe();
   }
 
   /** From here on it counts, as it stood. What a person has decided of it meanwhile stays. */
   async #end({ _id, total }: Header, { standing }: LineOf<'standing'>): Promise<void> {
-    const { header, isChanged } = await this.#parts.queue.change(sequenceOf(_id), (stored) => {
+    const { header, isChanged } = await this.#parts.queue.headers.change(sequenceOf(_id), (stored) => {
       if (stored.importing !== true) return undefined;
       const { importing, ...rest } = stored;
       void importing;

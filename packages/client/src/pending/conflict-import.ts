@@ -15,7 +15,7 @@ export class ConflictImport {
     if (line.kind === 'conflict') {
       await this.end();
       const { entry } = line;
-      if ((await this.#parts.queue.readDoc(entry._id, quarantineDoc)) !== undefined) return;
+      if ((await this.#parts.queue.docs.read(entry._id, quarantineDoc)) !== undefined) return;
       const { content } = entry;
       this.#open = { entry, content: content && new ContentImport(this.#parts, content.plan, new Map()) };
     } else if (isContent(line)) await this.#open?.content?.take(line);
@@ -28,7 +28,7 @@ export class ConflictImport {
     this.#open = undefined;
     const { content, ...rest } = open.entry;
     const entry: StoredQuarantine = { ...rest, v: storedVersion };
-    await this.#parts.queue.write([
+    await this.#parts.queue.docs.write([
       content === undefined || open.content === undefined
         ? entry
         : { ...entry, content: { ...content, plan: undefined, ...(await open.content.named()) } },

@@ -58,7 +58,7 @@ export class ContentImport {
     switch (line.kind) {
       case 'request': {
         const doc: z.infer<typeof planRequestDoc> = { _id: this.#request, v: storedVersion, request: line.request };
-        return this.#queue.writeAll([doc]);
+        return this.#queue.docs.writeAll([doc]);
       }
       case 'subjects':
         this.#isEverything = false;
@@ -71,7 +71,7 @@ export class ContentImport {
           v: storedVersion,
           operations: JSON.stringify(line.operations.map((operation) => this.#renamed(operation))),
         };
-        return this.#queue.writeAll([doc]);
+        return this.#queue.docs.writeAll([doc]);
       }
     }
   }
@@ -81,7 +81,7 @@ export class ContentImport {
     const isAll = this.#isEverything || this.#hashes.size > mostSubjects;
     return {
       payload: this.#payload,
-      subjects: await this.#queue.writeHashes(this.#payload, isAll ? null : this.#hashes),
+      subjects: await this.#queue.contents.writeHashes(this.#payload, isAll ? null : this.#hashes),
       ...(this.#plan === undefined ? {} : { plan: { ...this.#plan, request: this.#request } }),
     };
   }

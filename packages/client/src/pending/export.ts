@@ -60,7 +60,7 @@ export class Export {
 
   async file(): Promise<Blob> {
     const { queue, clock, edits, quarantine } = this.#parts;
-    const store = await queue.readDoc('hs', storeDoc);
+    const store = await queue.docs.read('hs', storeDoc);
     if (store === undefined) throw new AfieldError('store_unreadable', 'The local store has lost its name.');
     const madeAt = clock.wall();
     const { chosen, documents } = await select(this.#parts);
@@ -125,7 +125,7 @@ export class Export {
       await this.#file.add({ kind: 'batch', from: batch.from, at: batch.at, rows: [...batch.rows] });
     }
     const counts = { ...report };
-    for await (const page of pagesOf(queue, failurePrefix(sequence), failureDoc)) {
+    for await (const page of pagesOf(queue.docs, failurePrefix(sequence), failureDoc)) {
       for (const failure of page) {
         const { index, refused, resolution } = failure;
         if (index !== null && index < end && !open.has(index)) {
@@ -148,7 +148,7 @@ export class Export {
   /** Undefined: nothing is left to do of it since, and it was removed. */
   async #present(sequence: number): Promise<Header | undefined> {
     try {
-      return await this.#parts.queue.refresh(sequence);
+      return await this.#parts.queue.headers.refresh(sequence);
     } catch (error) {
       if (error instanceof AfieldError && error.code === 'unknown_bulk_operation') return undefined;
       throw error;
@@ -163,12 +163,12 @@ export class Export {
     const { queue } = this.#parts;
     const { plan, total, subjects } = content;
     if (plan !== undefined) {
-      const request = JSON.stringify({ request: await queue.planRequest({ plan }) });
+      const request = JSON.stringify({ request: await queue.contents.planRequest({ plan }) });
       await this.#file.add({ kind: 'request', request });
     }
     if (plan?.planned === false && subjects !== null) await this.#subjects(subjects);
     for (let from = 0; from < total; from += payloadSize) {
-      const operations = await queue.operations(content, from, payloadSize);
+      const operations = await queue.contents.operations(content, from, payloadSize);
       await this.#file.add({
         kind: 'operations',
         from,
@@ -179,7 +179,7 @@ export class Export {
   }
 
   async #subjects(subjects: NonNullable<Header['subjects']>): Promise<void> {
-    const hashes = Array.isArray(subjects) ? subjects : await this.#parts.queue.digest(subjects);
+    const hashes = Array.isArray(subjects) ? subjects : await this.#parts.queue.contents.digest(subjects);
     if (hashes === undefined)
       throw new AfieldError('store_unreadable', 'The subjects of a plan are missing in the store.');
     for (let from = 0; from < hashes.length; from += hashesInLine) {
@@ -193,7 +193,7 @@ export class Export {
   }
 
   async #keyOf({ id, key }: Header): Promise<Key | undefined> {
-    const claim = await this.#parts.queue.readDoc(claimId('b', key), claimDoc);
+    const claim = await this.#parts.queue.docs.read(claimId('b', key), claimDoc);
     return claim?.bulkOperationId === id ? { index: claim.index, hash: claim.hash } : undefined;
   }
 
@@ -203,7 +203,7 @@ export class Export {
       k === undefined || o !== undefined ? [] : [{ place, id: claimId('o', k) }],
     );
     if (owner === undefined || given.length === 0) return [];
-    const claims = await this.#parts.queue.readDocs(
+    const claims = await this.#parts.queue.docs.readMany(
       given.map(({ id }) => id),
       claimDoc,
     );

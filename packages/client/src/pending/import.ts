@@ -2,7 +2,8 @@ import type { Clock, Locks } from '../model/environment.js';
 import { PendingFileError } from '../model/errors.js';
 import type { ImportReceipt } from '../model/client.js';
 import type { Claims } from '../queue/claims.js';
-import type { Queue, StoredDoc } from '../queue/queue.js';
+import type { Queue } from '../queue/queue.js';
+import type { StoredDoc } from '../queue/stored-docs.js';
 import { claimId, editFailureId, storeDoc, storedVersion } from '../queue/stored.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { BulkImport } from './bulk-import.js';
@@ -61,9 +62,9 @@ export class Import {
   async #take(given: Blob): Promise<ImportReceipt> {
     const { queue, breathe, claim } = this.#parts;
     const reader = new FileReader(given, breathe);
-    const store = await queue.readDoc('hs', storeDoc);
+    const store = await queue.docs.read('hs', storeDoc);
     const checked = await check(reader, { user: store?.user, server: store?.server });
-    await queue.loadNew();
+    await queue.headers.loadNew();
     await this.#assertFree(checked);
     if (checked.head.user !== undefined) await claim(checked.head.user);
     const documents = new DocumentImport(this.#parts.local);
@@ -92,7 +93,8 @@ export class Import {
     const held = await claims.read(keys.map(({ key }) => claimId('b', key)));
     for (const { key, hash, line } of keys) {
       const claim = held.get(claimId('b', key));
-      if (claim === undefined || claim.hash === hash || queue.known(claim.bulkOperationId) === undefined) continue;
+      if (claim === undefined || claim.hash === hash || queue.headers.known(claim.bulkOperationId) === undefined)
+        continue;
       throw new PendingFileError('key_conflict', 'has a key that stands for other content on this device', line);
     }
   }
@@ -100,6 +102,6 @@ export class Import {
   async #failedEdit(failure: object & { id: string | null }): Promise<void> {
     if (failure.id === null) return;
     const doc: StoredDoc = { ...failure, _id: editFailureId(failure.id), v: storedVersion };
-    await this.#parts.queue.write([doc]); // what is there already says more
+    await this.#parts.queue.docs.write([doc]); // what is there already says more
   }
 }

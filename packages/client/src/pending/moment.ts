@@ -45,7 +45,7 @@ export class Moment {
   /** The batches of one, in their order. `undone` is told of operations whose outcomes came too late. */
   async *batches({ header, rows }: Chosen, undone: (index: number) => void): AsyncGenerator<CarriedBatch> {
     const isOver = endStates.has(header.state);
-    for await (const page of pagesOf(this.#queue, recordPrefix(sequenceOf(header._id)), recordDoc)) {
+    for await (const page of pagesOf(this.#queue.docs, recordPrefix(sequenceOf(header._id)), recordDoc)) {
       for (const { from, at, rows: text } of page) {
         const present = rowStates.parse(JSON.parse(text));
         const isLate = !isOver && from >= header.cursor;
@@ -67,7 +67,7 @@ export class Moment {
         isOutcome(row) && !isOutcome(before[place]) && row.s !== 'failed' && this.#isLocal(header, from + place),
     );
     if (!late.includes(true)) return present;
-    const operations = await this.#queue.operations(header, from, present.length);
+    const operations = await this.#queue.contents.operations(header, from, present.length);
     const ids = operations.map(({ i }) => (typeof i === 'string' ? i : ''));
     const histories = await this.#documents.histories(ids.filter((_id, place) => late[place] === true));
     return present.map((row, place) => {

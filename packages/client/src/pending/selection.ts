@@ -59,10 +59,10 @@ export async function select(parts: SelectionParts): Promise<Selection> {
   const unsent = new Set([...documents].map(hashOf));
   // Found confirmed once by housekeeping: later revisions of its documents are not its own.
   const settled = new Set(
-    (await queue.readDoc(housekeepingId, housekeepingDoc))?.settled.map(([sequence]) => sequence),
+    (await queue.docs.read(housekeepingId, housekeepingDoc))?.settled.map(([sequence]) => sequence),
   );
   const chosen: Chosen[] = [];
-  for (const header of queue.headers()) {
+  for (const header of queue.headers.all()) {
     if (header.withdrawn === true || header.importing === true) continue;
     const standing = {
       openFailures: reports.openFailures(header),
@@ -75,7 +75,7 @@ export async function select(parts: SelectionParts): Promise<Selection> {
       inQuarantine: quarantine.of(header).some(({ resolution }) => resolution === undefined),
     };
     if (isSettled(header, standing)) continue;
-    const known = isUnplanned(header) ? undefined : await queue.record(sequenceOf(header._id), header.cursor);
+    const known = isUnplanned(header) ? undefined : await queue.records.find(sequenceOf(header._id), header.cursor);
     chosen.push({ header, rows: known?.rows ?? [] });
     for await (const id of needed(header, parts)) documents.add(id);
     await breathe();
@@ -92,7 +92,7 @@ async function* needed(header: Header, { queue, failures }: SelectionParts): Asy
   for (const { id, resolution } of failures.of(header.id)) if (resolution === undefined && id !== null) yield id;
   if (isUnplanned(header) || isDone(header)) return;
   for (let from = header.cursor; from < header.total; from += payloadSize) {
-    for (const { i } of await queue.operations(header, from, payloadSize)) {
+    for (const { i } of await queue.contents.operations(header, from, payloadSize)) {
       if (typeof i === 'string' && i !== '' && !i.startsWith('_')) yield i;
     }
   }

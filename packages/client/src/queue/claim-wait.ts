@@ -42,7 +42,7 @@ export class ClaimWait {
 
   /** Whether the record stands for something that was queued. */
   counts({ bulkOperationId }: StoredClaim): boolean {
-    const header = this.#parts.queue.known(bulkOperationId);
+    const header = this.#parts.queue.headers.known(bulkOperationId);
     return header !== undefined && header.withdrawn !== true;
   }
 
@@ -76,12 +76,12 @@ export class ClaimWait {
         const heard = this.#heard;
         // What was true before the store was looked at: its header may have been written in its last moment.
         const isGone =
-          queue.known(claim.bulkOperationId)?.withdrawn === true ||
+          queue.headers.known(claim.bulkOperationId)?.withdrawn === true ||
           (isOurTab ? !isUnderWay(claim.bulkOperationId) : lock.proof === 'gone') ||
           (lock.proof === 'impossible' && elapsed() >= takeOverAfterMs);
-        await queue.loadNew();
+        await queue.headers.loadNew();
         if (this.counts(claim)) return 'changed';
-        const stored = await queue.readDoc(claim._id, claimDoc);
+        const stored = await queue.docs.read(claim._id, claimDoc);
         if (stored?._rev !== claim._rev) return 'changed';
         if (isGone) return 'gone';
         await this.#nextLook(heard);

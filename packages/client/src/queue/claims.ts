@@ -1,6 +1,7 @@
 import type { Clock } from '../model/environment.js';
 import { ClaimWait, type ClaimWaitParts } from './claim-wait.js';
-import type { Queue, StoredDoc } from './queue.js';
+import type { Queue } from './queue.js';
+import type { StoredDoc } from './stored-docs.js';
 import { claimDoc, storedVersion, type StoredClaim } from './stored.js';
 
 /** A key that an enqueue wants to be the first to use. */
@@ -94,8 +95,8 @@ export class Claims {
   async giveBack(bulkOperationId: string, ids: readonly string[]): Promise<void> {
     const { queue } = this.#parts;
     try {
-      await queue.loadNew();
-      const header = queue.known(bulkOperationId);
+      await queue.headers.loadNew();
+      const header = queue.headers.known(bulkOperationId);
       if (header === undefined || header.withdrawn === true) await this.#giveBack(bulkOperationId, ids);
     } catch {
       this.#left.set(bulkOperationId, ids);
@@ -106,7 +107,7 @@ export class Claims {
   async areOurs(bulkOperationId: string, ids: readonly string[]): Promise<boolean> {
     for (let from = 0; from < ids.length; from += claimsPerWrite) {
       const some = ids.slice(from, from + claimsPerWrite);
-      const stored = await this.#parts.queue.readDocs(some, claimDoc);
+      const stored = await this.#parts.queue.docs.readMany(some, claimDoc);
       if (some.some((id) => stored.get(id)?.bulkOperationId !== bulkOperationId)) return false;
     }
     return true;
@@ -116,7 +117,7 @@ export class Claims {
   async read(ids: readonly string[]): Promise<ReadonlyMap<string, StoredClaim>> {
     const found = new Map<string, StoredClaim>();
     for (let from = 0; from < ids.length; from += claimsPerWrite) {
-      const stored = await this.#parts.queue.readDocs(ids.slice(from, from + claimsPerWrite), claimDoc);
+      const stored = await this.#parts.queue.docs.readMany(ids.slice(from, from + claimsPerWrite), claimDoc);
       for (const [id, claim] of stored) found.set(id, claim);
     }
     return found;
@@ -154,11 +155,11 @@ export class Claims {
     const found = new Map<string, StoredClaim>();
     let open: readonly StoredDoc[] = [...wanted.values()];
     while (open.length > 0) {
-      const { conflicts } = await queue.write(open);
+      const { conflicts } = await queue.docs.write(open);
       if (conflicts.size === 0) break;
-      const stored = await queue.readDocs([...conflicts], claimDoc);
+      const stored = await queue.docs.readMany([...conflicts], claimDoc);
       if ([...stored.values()].some((claim) => this.#isOpen(claim) && claim.bulkOperationId !== bulkOperationId)) {
-        await queue.loadNew();
+        await queue.headers.loadNew();
       }
       open = [...conflicts].flatMap((id) => {
         const [claim, mine] = [stored.get(id), wanted.get(id)];
@@ -176,10 +177,10 @@ export class Claims {
   async #giveBack(bulkOperationId: string, ids: readonly string[]): Promise<void> {
     const { queue, announce } = this.#parts;
     for (let from = 0; from < ids.length; from += claimsPerWrite) {
-      const stored = await queue.readDocs(ids.slice(from, from + claimsPerWrite), claimDoc);
+      const stored = await queue.docs.readMany(ids.slice(from, from + claimsPerWrite), claimDoc);
       const ours = [...stored.values()].filter((claim) => claim.bulkOperationId === bulkOperationId);
       // Who took one over meanwhile has it.
-      if (ours.length > 0) await queue.write(ours.map((claim) => ({ ...claim, _deleted: true })));
+      if (ours.length > 0) await queue.docs.write(ours.map((claim) => ({ ...claim, _deleted: true })));
     }
     this.#wait.news();
     announce();

@@ -46,7 +46,7 @@ export class Control {
     return this.#change(bulkOperationId, async (header) => {
       if (header.state === 'failed') return { ...header, state: 'cancelled' };
       if (endStates.has(header.state)) throw ended(header);
-      const known = await this.#queue.record(sequenceOf(header._id), header.cursor);
+      const known = await this.#queue.records.find(sequenceOf(header._id), header.cursor);
       const rows = known?.rows ?? [];
       const isUnsettled = header.state === 'running' || rows.some(({ s }) => s === 'intent');
       const cancelled: Header = { ...withOutcomes(uncounted(header), rows), state: 'cancelled', wait: null };
@@ -59,8 +59,8 @@ export class Control {
     bulkOperationId: string,
     change: (header: Header) => Header | undefined | Promise<Header | undefined>,
   ): Promise<Header> {
-    const sequence = sequenceOf((await this.#queue.find(bulkOperationId))._id);
-    return (await this.#queue.change(sequence, change)).header;
+    const sequence = sequenceOf((await this.#queue.headers.find(bulkOperationId))._id);
+    return (await this.#queue.headers.change(sequence, change)).header;
   }
 
   #floorOf(wait: StoredWait | null): StoredWait | null {

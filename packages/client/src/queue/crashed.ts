@@ -11,7 +11,7 @@ export async function retryCrashed(
   appVersion: string | undefined,
   { queue, failures, reports, retries }: { queue: Queue; failures: Failures; reports: Reports; retries: Retries },
 ): Promise<boolean> {
-  if (appVersion === undefined || !queue.headers().some((header) => reports.openFailures(header) > 0)) return false;
+  if (appVersion === undefined || !queue.headers.all().some((header) => reports.openFailures(header) > 0)) return false;
   await failures.load();
   const crashed = (): Retried[] =>
     failures

@@ -1,4 +1,4 @@
-import type { Queue } from './queue.js';
+import type { Contents } from './contents.js';
 import { payloadSize, type Header } from './stored.js';
 import { hashOf } from './subjects.js';
 
@@ -10,14 +10,14 @@ const mostKept = 1_000_000;
  * documents may have one hash, so that too much may be found, never too little.
  */
 export class DocumentHashes {
-  readonly #queue: Pick<Queue, 'digest' | 'operations'>;
+  readonly #contents: Pick<Contents, 'digest' | 'operations'>;
   readonly #mostKept: number;
   /** What was read last stays: sorted subjects by `s` and the digest's name, operations in their order by `o` and the payload's. */
   readonly #known = new Map<string, Uint32Array>();
   #kept = 0;
 
-  constructor(queue: Pick<Queue, 'digest' | 'operations'>, most = mostKept) {
-    this.#queue = queue;
+  constructor(contents: Pick<Contents, 'digest' | 'operations'>, most = mostKept) {
+    this.#contents = contents;
     this.#mostKept = most;
   }
 
@@ -26,7 +26,7 @@ export class DocumentHashes {
     if (subjects === null) return [...wanted];
     // A list is short: it need not be sorted.
     if (Array.isArray(subjects)) return [...new Set(subjects)].filter((hash) => wanted.has(hash));
-    const sorted = await this.#read(`s${subjects.digest}`, async () => (await this.#queue.digest(subjects))?.sort());
+    const sorted = await this.#read(`s${subjects.digest}`, async () => (await this.#contents.digest(subjects))?.sort());
     return sorted === undefined ? [...wanted] : [...wanted].filter((hash) => has(sorted, hash));
   }
 
@@ -43,7 +43,7 @@ export class DocumentHashes {
   async #inOrder(header: Header): Promise<Uint32Array> {
     const hashes = new Uint32Array(header.total);
     for (let from = 0; from < header.total; from += payloadSize) {
-      const operations = await this.#queue.operations(header, from, payloadSize);
+      const operations = await this.#contents.operations(header, from, payloadSize);
       operations.forEach(({ i }, place) => {
         if (typeof i === 'string') hashes[from + place] = hashOf(i);
       });

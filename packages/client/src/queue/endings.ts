@@ -61,9 +61,9 @@ export class Endings {
 
   /** The failure of a conflict about a document, as it is stored; undefined when it is over, or there is none. */
   async failureOf({ kind, bulkOperationId, index }: StoredQuarantine): Promise<StoredFailure | undefined> {
-    const header = this.#queue.known(bulkOperationId ?? '');
+    const header = this.#queue.headers.known(bulkOperationId ?? '');
     if (kind !== 'create' || header === undefined || index === undefined) return undefined;
-    const failure = await this.#queue.readDoc(failureId(sequenceOf(header._id), index), failureDoc);
+    const failure = await this.#queue.docs.read(failureId(sequenceOf(header._id), index), failureDoc);
     return failure?.resolution === undefined ? failure : undefined;
   }
 
@@ -72,12 +72,12 @@ export class Endings {
     await this.#quarantine.ready();
     const pairs = this.#quarantine.entries().flatMap((entry) => {
       const { kind, bulkOperationId, index } = entry;
-      const header = this.#queue.known(bulkOperationId ?? '');
+      const header = this.#queue.headers.known(bulkOperationId ?? '');
       if (kind !== 'create' || header === undefined || index === undefined) return [];
       return [{ entry, failure: failureId(sequenceOf(header._id), index) }];
     });
     if (pairs.length === 0) return;
-    const stored = await this.#queue.readDocs([...new Set(pairs.map(({ failure }) => failure))], failureDoc);
+    const stored = await this.#queue.docs.readMany([...new Set(pairs.map(({ failure }) => failure))], failureDoc);
     for (const { entry, failure: name } of pairs) {
       const failure = stored.get(name);
       if (failure === undefined) continue;
@@ -109,7 +109,7 @@ export class Endings {
     failures: readonly EndedFailure[],
     closed: readonly ClosedConflict[],
   ): Promise<ReadonlyMap<string, string>> {
-    const changes = changesOf(this.#queue.headers(), failures, (report, count) => ({
+    const changes = changesOf(this.#queue.headers.all(), failures, (report, count) => ({
       ...report,
       resolved: report.resolved + count,
     }));
@@ -120,7 +120,10 @@ export class Endings {
     if (lost.length > 0) {
       // Another tab was faster with these: they are counted once.
       await this.#reports.write(
-        changesOf(this.#queue.headers(), lost, (report, count) => ({ ...report, resolved: report.resolved - count })),
+        changesOf(this.#queue.headers.all(), lost, (report, count) => ({
+          ...report,
+          resolved: report.resolved - count,
+        })),
       );
       await this.#failures.reload();
     }
@@ -146,7 +149,7 @@ export class Endings {
     const { at } = ended;
     if (ended.how !== 'retried') return { decision: 'failure-discarded', at };
     const { bulkOperationId } = ended;
-    const isTaken = this.#queue.known(bulkOperationId)?.taken === _id;
+    const isTaken = this.#queue.headers.known(bulkOperationId)?.taken === _id;
     return { decision: isTaken ? 'take-second' : 'failure-retried', at, bulkOperationId };
   }
 }

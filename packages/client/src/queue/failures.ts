@@ -1,11 +1,11 @@
 import type { FailedOperation } from '../model/states.js';
 import type { ListFilter } from './failure-filter.js';
-import type { Queue } from './queue.js';
+import type { StoredDocs } from './stored-docs.js';
 import { failureDoc, type StoredFailure } from './stored.js';
 
 /** The operations that failed for good. Read from the store when someone first asks for them. */
 export class Failures {
-  readonly #queue: Queue;
+  readonly #docs: StoredDocs;
   readonly #changed: () => void;
   readonly #known = new Map<string, { stored: StoredFailure; shown: FailedOperation }>();
   /** Names of the failures of documents that the server refused, by document. */
@@ -18,8 +18,8 @@ export class Failures {
   /** Names of those that were added or removed since the present reading began; undefined while nothing is read. */
   #touched: Set<string> | undefined;
 
-  constructor(queue: Queue, changed: () => void) {
-    this.#queue = queue;
+  constructor(docs: StoredDocs, changed: () => void) {
+    this.#docs = docs;
     this.#changed = changed;
   }
 
@@ -139,7 +139,7 @@ export class Failures {
   /** Says so only when there is news: whoever lists failures because they have changed must not be told again. */
   async #read(): Promise<void> {
     const touched = (this.#touched = new Set());
-    const stored = await this.#queue.readRange('f:', failureDoc);
+    const stored = await this.#docs.readRange('f:', failureDoc);
     // Whoever wrote while these were read knows better.
     const found = stored.filter(({ _id }) => !touched.has(_id));
     const names = new Set(stored.map(({ _id }) => _id));

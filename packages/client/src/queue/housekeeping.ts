@@ -7,7 +7,8 @@ import { countedBetween, isForgettable, isSettled } from './forgettable.js';
 import type { Failures } from './failures.js';
 import type { Orphans } from './orphans.js';
 import type { Quarantine } from './quarantine.js';
-import { removed, type Queue } from './queue.js';
+import type { Queue } from './queue.js';
+import { removed } from './stored-docs.js';
 import { remainsOf, removeKeys, removeRemains } from './remains.js';
 import type { Reports } from './reports.js';
 import {
@@ -103,8 +104,8 @@ export class Housekeeping {
     const { queue, quarantine, closed, breathe, rememberMs } = this.#parts;
     await breathe(); // what waits to run goes first
     if (closed.aborted) return;
-    await queue.loadNew();
-    const headers = queue.headers();
+    await queue.headers.loadNew();
+    const headers = queue.headers.all();
     if (!headers.some(({ state }) => endStates.has(state))) return;
     await quarantine.load();
     let note: StoredHousekeeping | undefined = await this.#finish(await this.#read());
@@ -134,7 +135,7 @@ export class Housekeeping {
     const [wall, monotonic] = [clock.wall(), clock.monotonic()];
     const since = monotonic - (this.#lookedAt ?? monotonic);
     this.#lookedAt = monotonic;
-    const stored = await queue.readDoc(housekeepingId, housekeepingDoc);
+    const stored = await queue.docs.read(housekeepingId, housekeepingDoc);
     if (stored === undefined)
       return { _id: housekeepingId, v: storedVersion, counted: 0, seenAt: wall, settled: [], removing: [] };
     return { ...stored, counted: stored.counted + countedBetween(wall - stored.seenAt, since), seenAt: wall };
@@ -151,7 +152,7 @@ export class Housekeeping {
 
   /** Undefined when another tab is at it. */
   async #write(note: StoredHousekeeping): Promise<StoredHousekeeping | undefined> {
-    const { revs, conflicts } = await this.#parts.queue.write([note]);
+    const { revs, conflicts } = await this.#parts.queue.docs.write([note]);
     return conflicts.size > 0 ? undefined : withRev(note, revs);
   }
 
@@ -159,7 +160,7 @@ export class Housekeeping {
   async #finish(note: StoredHousekeeping): Promise<StoredHousekeeping | undefined> {
     const { queue, failures, quarantine } = this.#parts;
     if (note.removing.length === 0) return note;
-    const headers = await queue.revisions(note.removing.map(({ s }) => headerId(s)));
+    const headers = await queue.docs.revisions(note.removing.map(({ s }) => headerId(s)));
     const removing: Remains[] = [];
     for (const left of note.removing) {
       // Another tab may be about to remove it: it stays named.
@@ -184,9 +185,9 @@ export class Housekeeping {
 
   async #removeHeaders(headers: readonly Header[]): Promise<void> {
     const { queue, reports, forgot } = this.#parts;
-    const { conflicts } = await queue.write(headers.map(({ _id, _rev }) => removed(_id, _rev)));
+    const { conflicts } = await queue.docs.write(headers.map(({ _id, _rev }) => removed(_id, _rev)));
     const gone = headers.flatMap(({ _id }) => (conflicts.has(_id) ? [] : [sequenceOf(_id)]));
-    queue.forget(gone);
+    queue.headers.forget(gone);
     reports.forget(gone);
     forgot();
   }
@@ -223,7 +224,7 @@ export class Housekeeping {
     const { queue, reports } = this.#parts;
     const rest = header.continuedBy === undefined ? [] : [header.continuedBy];
     if (reports.of(header).resolved === 0) return rest;
-    const stored = await queue.readRange(failurePrefix(sequenceOf(header._id)), failureDoc);
+    const stored = await queue.docs.readRange(failurePrefix(sequenceOf(header._id)), failureDoc);
     return [
       ...rest,
       ...stored.flatMap(({ resolution }) => (resolution?.how === 'retried' ? resolution.bulkOperationId : [])),

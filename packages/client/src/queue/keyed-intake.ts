@@ -91,7 +91,7 @@ export class KeyedIntake {
       return await this.#tryAs(id, request, keys, (found) => (duplicates = found));
     } catch (error) {
       await claims.giveBack(id, ids);
-      const header = queue.known(id);
+      const header = queue.headers.known(id);
       // What is durable is queued, whatever went wrong after that.
       if (header === undefined || header.withdrawn === true) throw error;
       return receiptOf(header, duplicates);
@@ -141,7 +141,7 @@ export class KeyedIntake {
 
   /** Someone has taken one of its keys over before it was there. Answers whether it is out of the way, before it has run. */
   async #withdraw(late: Header): Promise<boolean> {
-    return (await withdraw(this.#parts.queue, late, { withdrawn: true })).withdrawn === true;
+    return (await withdraw(this.#parts.queue.headers, late, { withdrawn: true })).withdrawn === true;
   }
 
   /** All of it was queued before under the key of the whole: says which bulk operation holds each operation. */
@@ -161,7 +161,7 @@ export class KeyedIntake {
   }
 
   #headerOf(bulkOperationId: string | undefined): Header {
-    const header = this.#parts.queue.known(bulkOperationId ?? '');
+    const header = this.#parts.queue.headers.known(bulkOperationId ?? '');
     if (header === undefined) throw new TypeError('A key counts whose bulk operation is not known.');
     return header;
   }

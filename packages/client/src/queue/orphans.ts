@@ -1,6 +1,7 @@
 import type { TabLock } from '../tabs/tab-lock.js';
 import type { Quarantine } from './quarantine.js';
-import { removed, type Queue } from './queue.js';
+import type { Queue } from './queue.js';
+import { removed } from './stored-docs.js';
 import { namesOf, rootsOf } from './remains.js';
 import { headerDoc, type Header } from './stored.js';
 
@@ -32,7 +33,7 @@ export class Orphans {
   /** Other tabs with content that nothing names now. */
   async tabs(): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
-    const isNamed = this.#named(this.#parts.queue.headers());
+    const isNamed = this.#named(this.#parts.queue.headers.all());
     for (const kind of kinds) {
       await this.#each(`${kind}:`, (page) => {
         for (const { id } of page) if (!isNamed(id)) found.add(tabOf(id));
@@ -60,13 +61,13 @@ export class Orphans {
     const { queue, quarantine, tabLock, closed } = this.#parts;
     if (!(await tabLock.whenFree(tab, closed))) return;
     // From now on nothing of it is written. What it has written in its last moment counts.
-    const headers = await queue.readRange('h:', headerDoc);
+    const headers = await queue.docs.readRange('h:', headerDoc);
     await quarantine.load();
     const isNamed = this.#named(headers);
     for (const kind of kinds) {
       await this.#each(`${kind}:${tab}:`, async (page) => {
         const gone = page.filter(({ id }) => !isNamed(id));
-        if (gone.length > 0) await queue.write(gone.map(({ id, rev }) => removed(id, rev)));
+        if (gone.length > 0) await queue.docs.write(gone.map(({ id, rev }) => removed(id, rev)));
       });
     }
   }
@@ -77,7 +78,7 @@ export class Orphans {
   ): Promise<void> {
     const { queue, breathe, closed } = this.#parts;
     for (let from = prefix; !closed.aborted;) {
-      const page = await queue.names(from, `${prefix}\uffff`, perRead);
+      const page = await queue.docs.names(from, `${prefix}\uffff`, perRead);
       await visit(page);
       const last = page[page.length - 1];
       if (last === undefined || page.length < perRead) return;

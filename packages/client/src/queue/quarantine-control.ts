@@ -100,7 +100,7 @@ export class QuarantineControl {
    */
   async settle(header: Header): Promise<boolean> {
     for (;;) {
-      const entry = await this.#queue.readDoc(header.taken ?? '', quarantineDoc);
+      const entry = await this.#queue.docs.read(header.taken ?? '', quarantineDoc);
       if (entry === undefined) return true;
       const { resolution } = entry;
       if (resolution?.bulkOperationId === header.id && resolution.decision === 'take-second') return true;
@@ -108,7 +108,7 @@ export class QuarantineControl {
         if (await this.#mark(entry, 'take-second', header.id)) return true;
         continue;
       }
-      const after = await withdraw(this.#queue, header);
+      const after = await withdraw(this.#queue.headers, header);
       return after.state !== 'cancelled';
     }
   }
@@ -116,14 +116,14 @@ export class QuarantineControl {
   /** As it is stored: another tab may have decided a moment ago, or ended before it had marked what it has queued. */
   async #openEntry(quarantineId: string, decision: QuarantineDecision): Promise<StoredQuarantine> {
     const isOurs = typeof (quarantineId as unknown) === 'string' && quarantineId.startsWith('u:');
-    const find = (): Promise<StoredQuarantine | undefined> => this.#queue.readDoc(quarantineId, quarantineDoc);
+    const find = (): Promise<StoredQuarantine | undefined> => this.#queue.docs.read(quarantineId, quarantineDoc);
     let entry = isOurs ? await find() : undefined;
     if (entry === undefined) {
       const hint = 'Take the name from `quarantineId` of listQuarantined().';
       throw new AfieldError('unknown_quarantine', `There is no such conflict on this device. ${hint}`);
     }
-    await this.#queue.loadNew();
-    const queued = this.#queue.headers().find(({ taken }) => taken === quarantineId);
+    await this.#queue.headers.loadNew();
+    const queued = this.#queue.headers.all().find(({ taken }) => taken === quarantineId);
     const isOpen = (one: StoredQuarantine): boolean =>
       one.resolution === undefined || (decision === 'take-second' && isClosedByFailure(one));
     if (isOpen(entry) && queued !== undefined) {
@@ -147,7 +147,7 @@ export class QuarantineControl {
     if (entry.content !== undefined) {
       const { subjects, total, ...content } = entry.content;
       const made = newHeader({ ...common, ...content, key: takenKey(entry.key, entry.hash).key }, []);
-      return this.#queue.appendHeader({ ...made, total, subjects });
+      return this.#queue.numbers.take({ ...made, total, subjects });
     }
     const take = this.#hooks.get(entry.kind);
     if (take === undefined) {

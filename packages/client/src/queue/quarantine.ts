@@ -118,7 +118,7 @@ export class Quarantine {
     const docs = entries.map((entry) => this.docOf(entry));
     for (let from = 0; from < docs.length; from += entriesPerWrite) {
       const some = docs.slice(from, from + entriesPerWrite);
-      const { revs } = await this.#queue.write(some);
+      const { revs } = await this.#queue.docs.write(some);
       this.added(some.flatMap((doc) => (revs.has(doc._id) ? { ...doc, _rev: revs.get(doc._id) } : [])));
     }
     // An entry that was there already may be another tab's, of a moment ago.
@@ -135,7 +135,7 @@ export class Quarantine {
 
   async #read(): Promise<void> {
     const known = [...this.#known.keys()];
-    const stored = await this.#queue.readRange('u:', quarantineDoc);
+    const stored = await this.#queue.docs.readRange('u:', quarantineDoc);
     // What was there before and is not found any more is removed.
     const names = new Set(stored.map(({ _id }) => _id));
     this.removed(known.filter((id) => !names.has(id)));

@@ -47,7 +47,7 @@ async function shownEntry(entry: StoredQuarantine, queue: Queue): Promise<Quaran
 
 async function firstOf(entry: StoredQuarantine, queue: Queue): Promise<unknown> {
   if (entry.first !== undefined) return JSON.parse(entry.first) as unknown;
-  const header = queue.known(entry.bulkOperationId ?? '');
+  const header = queue.headers.known(entry.bulkOperationId ?? '');
   if (header === undefined) return undefined;
   return entry.kind === 'bulk-operation' ? shownContent(header, queue) : operationUnder(header, entry, queue);
 }
@@ -63,7 +63,7 @@ async function secondOf(entry: StoredQuarantine, queue: Queue): Promise<unknown>
 async function operationUnder(header: Header, { key, index = 0 }: StoredQuarantine, queue: Queue): Promise<unknown> {
   if (header.total === 0) return undefined;
   for (let page = Math.floor(Math.min(index, header.total - 1) / payloadSize); page >= 0; page--) {
-    const operations = await queue.operations(header, page * payloadSize, payloadSize);
+    const operations = await queue.contents.operations(header, page * payloadSize, payloadSize);
     const place = operations.findIndex(({ k, o }) => k === key && o === undefined);
     const operation = operations[place];
     if (operation === undefined) continue;
@@ -79,8 +79,8 @@ async function shownContent(
   queue: Queue,
 ): Promise<unknown> {
   const { target, parts, plan, total } = content;
-  if (plan !== undefined) return { target, plan: plan.name, request: await queue.planRequest({ plan }) };
-  const operations = await queue.operations(content, 0, shownOperations);
+  if (plan !== undefined) return { target, plan: plan.name, request: await queue.contents.planRequest({ plan }) };
+  const operations = await queue.contents.operations(content, 0, shownOperations);
   let from = 0;
   const actions = parts.map(({ action, count }) => {
     const some = operations.slice(from, (from += count));

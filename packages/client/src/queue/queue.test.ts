@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { LocalDatabase } from '../store/local-database.js';
 import { memoryPouch } from '../store/memory-pouch.fixture.js';
 import { newHeader } from './new-header.js';
-import { Queue, removed } from './queue.js';
+import { Queue } from './queue.js';
+import { removed } from './stored-docs.js';
 import type { Header } from './stored.js';
 
 /** Two queues on one store, and the headers that each reads. */
@@ -32,7 +33,7 @@ describe('the numbers of bulk operations', () => {
     return queue.append(newHeader({ ...given, target: 'local' }, []), []);
   };
   const remove = async (queue: Queue, headers: readonly Header[]): Promise<void> => {
-    await queue.write(headers.map(({ _id, _rev }) => removed(_id, _rev)));
+    await queue.docs.write(headers.map(({ _id, _rev }) => removed(_id, _rev)));
   };
 
   it('R17 gaps that housekeeping leaves are not read again and again, and what is new is found behind them', async () => {
@@ -43,12 +44,12 @@ describe('the numbers of bulk operations', () => {
     await remove(one.queue, headers.slice(1, 4));
     await other.queue.open('s', 0);
     other.db.count = 0;
-    expect(await other.queue.loadNew()).toBe(false);
+    expect(await other.queue.headers.loadNew()).toBe(false);
     expect(other.db.count).toBe(0);
     await append(one.queue);
-    expect(await other.queue.loadNew()).toBe(true);
+    expect(await other.queue.headers.loadNew()).toBe(true);
     expect(other.db.count).toBe(1);
-    expect(other.queue.headers().map(({ _id }) => Number(_id.slice(2)))).toEqual([1, 5, 6, 7]);
+    expect(other.queue.headers.all().map(({ _id }) => Number(_id.slice(2)))).toEqual([1, 5, 6, 7]);
   });
 
   it('R17 a number whose header was removed is not taken again, whoever believes it free', async () => {
@@ -60,7 +61,7 @@ describe('the numbers of bulk operations', () => {
     await remove(one.queue, headers.slice(0, 3));
     expect((await append(late.queue))._id).toBe('h:000000000005');
     expect((await append(late.queue))._id).toBe('h:000000000006');
-    const stored = await one.queue.revisions(headers.map(({ _id }) => _id));
+    const stored = await one.queue.docs.revisions(headers.map(({ _id }) => _id));
     expect([...stored.values()].map((rev) => rev !== undefined)).toEqual([false, false, false, true]);
   });
 });

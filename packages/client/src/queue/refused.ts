@@ -1,30 +1,30 @@
 import { IdempotencyConflictError, type KeyConflict } from '../model/errors.js';
 import type { Entry } from './content-hash.js';
+import type { Contents } from './contents.js';
 import type { WantedKey } from './claims.js';
 import type { Conflicting, KeyedRequest } from './keyed-intake.js';
 import { partsOf } from './new-header.js';
 import { quarantineIdOf, type NewQuarantineEntry, type Quarantine } from './quarantine.js';
 import { shownOperation } from './quarantined.js';
-import type { Queue } from './queue.js';
 import type { StoredClaim, StoredQuarantine } from './stored.js';
 
 /** Keeps what was refused because of a key, both versions of it, before anyone is told (O4). */
 export class Refused {
   readonly #quarantine: Quarantine;
-  readonly #queue: Queue;
+  readonly #contents: Contents;
   readonly #newId: () => string;
   readonly #payloadOf: (id: string) => string;
   readonly #planRequestOf: (id: string) => string;
 
   constructor(parts: {
     quarantine: Quarantine;
-    queue: Queue;
+    contents: Contents;
     newId: () => string;
     payloadOf: (id: string) => string;
     planRequestOf: (id: string) => string;
   }) {
     this.#quarantine = parts.quarantine;
-    this.#queue = parts.queue;
+    this.#contents = parts.contents;
     this.#newId = parts.newId;
     this.#payloadOf = parts.payloadOf;
     this.#planRequestOf = parts.planRequestOf;
@@ -62,10 +62,10 @@ export class Refused {
     const common = { target, lane: lane ?? null, payload, parts: partsOf(entries), total: entries.length };
     if (plan === undefined) {
       const operations = entries.map(({ operation }) => operation);
-      return { ...common, subjects: await this.#queue.writeContent(payload, operations) };
+      return { ...common, subjects: await this.#contents.write(payload, operations) };
     }
     const request = this.#planRequestOf(id);
-    const subjects = await this.#queue.writePlan(request, payload, plan.request, plan.subjects);
+    const subjects = await this.#contents.writePlan(request, payload, plan.request, plan.subjects);
     return { ...common, plan: { name: plan.name, request, planned: false }, subjects };
   }
 }

@@ -1,4 +1,5 @@
-import { removed, type Queue } from './queue.js';
+import type { Queue } from './queue.js';
+import { removed } from './stored-docs.js';
 import {
   claimDoc,
   claimId,
@@ -36,7 +37,7 @@ export function remainsOf(header: Header, conflicts: readonly StoredQuarantine[]
 export async function removeKeys(header: Header, { queue, breathe, closed }: Room): Promise<void> {
   await removeClaims(header, [claimId('b', header.key)], queue);
   for (let from = 0; from < header.total && !closed.aborted; from += removedPerWrite) {
-    const operations = await queue.operations(header, from, removedPerWrite);
+    const operations = await queue.contents.operations(header, from, removedPerWrite);
     // Only keys that were given have records.
     const ids = operations.flatMap(({ k, o }) => (k === undefined || o !== undefined ? [] : [claimId('o', k)]));
     await removeClaims(header, [...new Set(ids)], queue);
@@ -46,10 +47,10 @@ export async function removeKeys(header: Header, { queue, breathe, closed }: Roo
 
 async function removeClaims({ id }: Header, ids: readonly string[], queue: Queue): Promise<void> {
   if (ids.length === 0) return;
-  const stored = await queue.readDocs(ids, claimDoc);
+  const stored = await queue.docs.readMany(ids, claimDoc);
   // A key that was known before is the record of another one.
   const own = [...stored.values()].filter(({ bulkOperationId }) => bulkOperationId === id);
-  if (own.length > 0) await queue.write(own.map(({ _id, _rev }) => removed(_id, _rev)));
+  if (own.length > 0) await queue.docs.write(own.map(({ _id, _rev }) => removed(_id, _rev)));
 }
 
 /**
@@ -61,17 +62,17 @@ export async function removeRemains(left: Remains, room: Room): Promise<readonly
   const { queue, breathe, closed } = room;
   // A plan that is queued anew keeps its request, and a second version that a person has chosen its content: perhaps a
   // moment ago, in another tab.
-  await queue.loadNew();
-  const shared = new Set(queue.headers().flatMap((header) => namesOf(rootsOf(header))));
+  await queue.headers.loadNew();
+  const shared = new Set(queue.headers.all().flatMap((header) => namesOf(rootsOf(header))));
   const own = left.contents.flatMap(namesOf).filter((name) => !shared.has(name));
   const gone: string[] = [];
   for (const name of [...left.conflicts, reportId(left.s), failurePrefix(left.s), recordPrefix(left.s), ...own]) {
     for (;;) {
       if (closed.aborted) return undefined;
       const isPrefix = name.endsWith(':') && !left.conflicts.includes(name);
-      const names = await queue.names(name, isPrefix ? `${name}\uffff` : name, removedPerWrite);
+      const names = await queue.docs.names(name, isPrefix ? `${name}\uffff` : name, removedPerWrite);
       if (names.length === 0) break;
-      await queue.write(names.map(({ id, rev }) => removed(id, rev)));
+      await queue.docs.write(names.map(({ id, rev }) => removed(id, rev)));
       gone.push(...names.map(({ id }) => id));
       await breathe();
     }

@@ -42,7 +42,7 @@ describe('what is kept of failures and reports when there are two writers', () =
     queue = new Queue(new LocalDatabase(() => new PouchDB('queue')));
   });
 
-  const stored = async (): Promise<Report | undefined> => queue.readDoc('hr:000000000001', reportDoc);
+  const stored = async (): Promise<Report | undefined> => queue.docs.read('hr:000000000001', reportDoc);
   const refuse = (report: Report): Report => ({ ...report, refused: report.refused + 1 });
 
   it('S1 a refusal and a delivery at the same moment both count', async () => {
@@ -73,9 +73,9 @@ describe('what is kept of failures and reports when there are two writers', () =
   });
 
   it('V1 failures that another tab has stored are there after a reload, in the order of the operations', async () => {
-    const failures = new Failures(queue, () => undefined);
+    const failures = new Failures(queue.docs, () => undefined);
     await failures.load();
-    await queue.writeAll([failure(7), failure(2)]);
+    await queue.docs.writeAll([failure(7), failure(2)]);
     failures.added([failure(9)]);
     expect(failures.list().map(({ index }) => index)).toEqual([9]);
     await failures.reload();
@@ -86,8 +86,8 @@ describe('what is kept of failures and reports when there are two writers', () =
   });
 
   it('S2 failures of a document that the server refused are found by the document', async () => {
-    const failures = new Failures(queue, () => undefined);
-    await queue.writeAll([failure(1, '2-x'), failure(2)]);
+    const failures = new Failures(queue.docs, () => undefined);
+    await queue.docs.writeAll([failure(1, '2-x'), failure(2)]);
     await failures.load();
     expect(failures.refusedOf('d1')).toHaveLength(1);
     expect(failures.refusedOf('d2')).toEqual([]);

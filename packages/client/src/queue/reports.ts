@@ -1,7 +1,8 @@
 import { RetryableError } from '../model/errors.js';
 import { endStates, type BulkOperationState } from '../model/states.js';
 import { generationOf } from '../model/revision.js';
-import type { Queue, StoredDoc } from './queue.js';
+import type { Queue } from './queue.js';
+import type { StoredDoc } from './stored-docs.js';
 import {
   reportDoc,
   reportId,
@@ -91,13 +92,13 @@ export class Reports {
   async #write(changes: readonly ReportChange[], others: readonly StoredDoc[]): Promise<ReadonlyMap<string, string>> {
     const reports = changes.map(({ header, change }) => change(this.of(header)));
     if (reports.length + others.length === 0) return new Map();
-    const { revs, conflicts } = await this.#queue.write([...others, ...reports]);
+    const { revs, conflicts } = await this.#queue.docs.write([...others, ...reports]);
     const lost: ReportChange[] = [];
     for (const [place, report] of reports.entries()) {
       const change = changes[place];
       if (conflicts.has(report._id) && change !== undefined) {
-        const stored = await this.#queue.readDoc(report._id, reportDoc);
-        if (stored === undefined && (await this.#queue.isForgotten(change.header))) continue;
+        const stored = await this.#queue.docs.read(report._id, reportDoc);
+        if (stored === undefined && (await this.#queue.headers.isForgotten(change.header))) continue;
         if (stored === undefined)
           throw new RetryableError('A report is gone.', { class: 'storage', code: 'unreadable' });
         this.loaded([stored]);

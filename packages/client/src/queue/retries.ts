@@ -81,8 +81,8 @@ export class Retries {
   /** What a `failed` or cancelled bulk operation did not do, as a new one. Operations keep their keys: they never ended. */
   continueRest(bulkOperationId: string): Promise<EnqueueReceipt> {
     return this.#inTurn(async () => {
-      const found = await this.#queue.find(bulkOperationId);
-      const header = await this.#queue.refresh(sequenceOf(found._id));
+      const found = await this.#queue.headers.find(bulkOperationId);
+      const header = await this.#queue.headers.refresh(sequenceOf(found._id));
       if (header.state !== 'failed' && header.state !== 'cancelled') {
         throw new AfieldError(
           'not_stopped',
@@ -97,7 +97,7 @@ export class Retries {
       }
       const receipt = await (isUnplanned(header) ? this.#planAnew(header) : this.#appendRest(header));
       if (receipt !== undefined) return receipt;
-      const { continuedBy: faster } = await this.#queue.refresh(sequenceOf(header._id));
+      const { continuedBy: faster } = await this.#queue.headers.refresh(sequenceOf(header._id));
       throw alreadyRetried(header, faster ?? '');
     });
   }
@@ -112,16 +112,16 @@ export class Retries {
 
   /** The one that took over the rest of this one, when whoever queued it has ended before that was marked. */
   async #continuationOf({ id }: Header): Promise<string | undefined> {
-    await this.#queue.loadNew();
-    const found = this.#queue.headers().find(({ continues }) => continues === id);
+    await this.#queue.headers.loadNew();
+    const found = this.#queue.headers.all().find(({ continues }) => continues === id);
     if (found !== undefined) await this.settle(found);
     return found?.id;
   }
 
   /** What a bulk operation has not done: the rest of a `failed` or cancelled one, what is still to do of any other (R5). */
   async notDone(bulkOperationId: string): Promise<readonly NotDoneOperation[]> {
-    const found = await this.#queue.find(bulkOperationId);
-    const header = await this.#queue.refresh(sequenceOf(found._id));
+    const found = await this.#queue.headers.find(bulkOperationId);
+    const header = await this.#queue.headers.refresh(sequenceOf(found._id));
     if (isUnplanned(header)) return [];
     return (await this.#restOf(header)).map(({ action, index, operation: { i, k, c } }) => ({
       bulkOperationId,
@@ -141,7 +141,7 @@ export class Retries {
     const derived = derivedKey(key, isRest(header));
     const given = { id, key: derived, target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
     const made = newHeader({ ...given, lane, continues: header.id, derived: true }, []);
-    const anew = await this.#queue.appendHeader({ ...made, subjects });
+    const anew = await this.#queue.numbers.take({ ...made, subjects });
     if (!(await this.settle(anew))) return undefined;
     return receiptOf(anew);
   }
@@ -200,7 +200,7 @@ export class Retries {
     const names: (string | undefined)[] = [];
     const marked: EndedFailure[] = [];
     for (let from = 0; from < header.total; from += payloadSize) {
-      const operations = await this.#queue.operations(header, from, payloadSize);
+      const operations = await this.#queue.contents.operations(header, from, payloadSize);
       operations.forEach(({ f }, place) => {
         names.push(f);
         const failure = f === undefined ? undefined : this.#failures.get(f);
@@ -225,8 +225,8 @@ export class Retries {
   /** Marks that the rest of one was taken over. Answers by whom: the first that says so. */
   async #settleRest(header: Header, continues: string): Promise<string> {
     try {
-      const sequence = sequenceOf((await this.#queue.find(continues))._id);
-      const { header: old } = await this.#queue.change(sequence, (stored) =>
+      const sequence = sequenceOf((await this.#queue.headers.find(continues))._id);
+      const { header: old } = await this.#queue.headers.change(sequence, (stored) =>
         stored.continuedBy === undefined ? { ...stored, continuedBy: header.id } : undefined,
       );
       return old.continuedBy ?? header.id;
@@ -240,7 +240,7 @@ export class Retries {
   /** Ends one that came too late, unless it runs already. Answers whether it stays. */
   async #withdraw(late: Header, continuedBy: string | undefined): Promise<boolean> {
     const by = continuedBy === undefined ? {} : { continuedBy };
-    const header = await withdraw(this.#queue, late, by);
+    const header = await withdraw(this.#queue.headers, late, by);
     return header.state !== 'cancelled';
   }
 
@@ -249,14 +249,14 @@ export class Retries {
    * it may have ended before it was marked.
    */
   async #chosen<One>(choose: () => readonly One[], failureOf: (one: One) => StoredFailure): Promise<readonly One[]> {
-    await this.#queue.loadNew();
-    for (const header of this.#queue.headers()) {
+    await this.#queue.headers.loadNew();
+    for (const header of this.#queue.headers.all()) {
       if (header.retries !== true || header.attempts > 0 || this.#marked.has(header.id)) continue;
       await this.settle(header);
       this.#marked.add(header.id);
     }
     const chosen = choose();
-    const revs = await this.#queue.revisions(chosen.map((one) => failureOf(one)._id));
+    const revs = await this.#queue.docs.revisions(chosen.map((one) => failureOf(one)._id));
     const isPresent = chosen.map(failureOf).every(({ _id, _rev }) => revs.get(_id) === _rev);
     if (isPresent) return chosen;
     await this.#failures.reload();
@@ -283,7 +283,7 @@ export class Retries {
   }
 
   #grouped(retried: readonly Retried[]): { target: Target; lane: string | null; retried: Retried[] }[] {
-    const headers = new Map(this.#queue.headers().map((header) => [header.id, header]));
+    const headers = new Map(this.#queue.headers.all().map((header) => [header.id, header]));
     const groups = new Map<string, { target: Target; lane: string | null; retried: Retried[] }>();
     for (const one of retried) {
       const header = headers.get(one.failure.bulkOperationId ?? '');
@@ -298,8 +298,8 @@ export class Retries {
   }
 
   async #restOf(header: Header): Promise<{ action: string; index: number; operation: StoredOperation }[]> {
-    const known = await this.#queue.record(sequenceOf(header._id), header.cursor);
-    const operations = await this.#queue.operations(header, header.cursor, header.total - header.cursor);
+    const known = await this.#queue.records.find(sequenceOf(header._id), header.cursor);
+    const operations = await this.#queue.contents.operations(header, header.cursor, header.total - header.cursor);
     const actions = header.parts.flatMap(({ action, count }) => Array<string>(count).fill(action));
     return operations.flatMap((operation, place) => {
       const row = known?.rows[place];

@@ -1,14 +1,14 @@
 import { endStates } from '../model/states.js';
-import type { Queue } from './queue.js';
+import type { Headers } from './headers.js';
 import { sequenceOf, type Header } from './stored.js';
 
 /** Ends a bulk operation that came too late, unless it runs already or is at its end. Answers with it as it is then. */
 export async function withdraw(
-  queue: Queue,
+  headers: Headers,
   { _id }: Header,
   marks: Partial<Pick<Header, 'continuedBy' | 'withdrawn'>> = {},
 ): Promise<Header> {
-  const { header } = await queue.change(sequenceOf(_id), (stored) =>
+  const { header } = await headers.change(sequenceOf(_id), (stored) =>
     stored.attempts > 0 || endStates.has(stored.state)
       ? undefined
       : { ...stored, ...marks, state: 'cancelled', wait: null },

@@ -29,7 +29,7 @@ export class Writers {
   constructor(
     queue: Queue,
     breathe: () => Promise<void> = () => Promise.resolve(),
-    hashes = new DocumentHashes(queue),
+    hashes = new DocumentHashes(queue.contents),
   ) {
     this.#queue = queue;
     this.#breathe = breathe;
@@ -49,8 +49,8 @@ export class Writers {
     const wanted = new Set([...asked].map(hashOf));
     const found = new Map<string, Writer[]>();
     if (asked.size === 0) return found;
-    await this.#queue.loadNew();
-    for (const [place, known] of this.#queue.headers().entries()) {
+    await this.#queue.headers.loadNew();
+    for (const [place, known] of this.#queue.headers.all().entries()) {
       if (place % 1000 === 999) await this.#breathe();
       if (known.target !== target || (await this.#hashes.among(known, wanted)).length === 0) continue;
       const header = await this.#present(known);
@@ -69,7 +69,7 @@ export class Writers {
 
   /** As it is stored. The queue goes on with the one that it knows: whoever runs it must notice a change itself. */
   async #present(known: Header): Promise<Header | undefined> {
-    return endStates.has(known.state) ? known : this.#queue.readDoc(known._id, headerDoc);
+    return endStates.has(known.state) ? known : this.#queue.docs.read(known._id, headerDoc);
   }
 
   /** Those in one bulk operation; none when another tab removes it meanwhile. */
@@ -82,7 +82,7 @@ export class Writers {
     try {
       return await this.#read(header, hashes, asked, keeps);
     } catch (error) {
-      if (await this.#queue.isForgotten(header)) return [];
+      if (await this.#queue.headers.isForgotten(header)) return [];
       throw error;
     }
   }
@@ -98,13 +98,13 @@ export class Writers {
     const writers: Writer[] = [];
     for (let from = 0; from < places.length; from += readAtOnce) {
       const part = places.slice(from, from + readAtOnce);
-      const rows = await this.#queue.rowsAt(sequence, part);
+      const rows = await this.#queue.records.rowsAt(sequence, part);
       const kept = part.filter((at) => {
         const row = rows.get(at);
         return row !== undefined && row.s !== 'open' && keeps(row, header);
       });
       if (kept.length === 0) continue;
-      const operations = await this.#queue.operationsAt(header, kept);
+      const operations = await this.#queue.contents.operationsAt(header, kept);
       for (const index of kept) {
         const [operation, row] = [operations.get(index), rows.get(index)];
         // Two documents may have one hash.

@@ -50,7 +50,7 @@ export class Attempts {
     if (header.retries === true || header.continues !== undefined) await retries.settle(header);
     const state = isUnplanned(header) ? 'planning' : 'running';
     const next: Header = { ...counted(header), state, wait: null, lease };
-    const { revs, conflicts } = await queue.write([next]);
+    const { revs, conflicts } = await queue.docs.write([next]);
     if (conflicts.size > 0) return this.#lost(header);
     batches.forget(sequence);
     const kept = bookkeeping.keep(next, revs);
@@ -77,7 +77,7 @@ export class Attempts {
       'checked' in outcome
         ? goingOn(settled(await planning.store(header, outcome.checked)), header)
         : this.#notPlanned(header, outcome);
-    const { revs, conflicts } = await queue.write([next]);
+    const { revs, conflicts } = await queue.docs.write([next]);
     if (conflicts.size > 0) return this.#lost(header);
     const kept = bookkeeping.keep(next, revs);
     if ('verdict' in outcome) bookkeeping.hold(kept, outcome.verdict);
@@ -112,7 +112,7 @@ export class Attempts {
       return this.#outcomes.store(header, loaded, { rows: loaded.rows, failures: [] });
     }
     const alone: Header = { ...header, alone: operation.index };
-    const { revs, conflicts } = await queue.write([alone]);
+    const { revs, conflicts } = await queue.docs.write([alone]);
     if (conflicts.size > 0) return this.#lost(header);
     const kept = bookkeeping.keep(alone, revs);
     const inPlace = (row: RowState | undefined): RowState[] =>
@@ -143,7 +143,7 @@ export class Attempts {
       return { rows: loaded.rows, failures: [], error: new TypeError('The action or its target is not there.') };
     }
     const fence = async (): Promise<void> => {
-      if (!(await queue.isUnchanged(header))) throw new LeaseLostError();
+      if (!(await queue.headers.isUnchanged(header))) throw new LeaseLostError();
     };
     if (action.kind === 'document') {
       return runDocuments(loaded.batch, loaded.rows, action, store, { fence, saveIntent }, this.#parts.events);

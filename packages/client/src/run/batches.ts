@@ -27,10 +27,10 @@ export class Batches {
     const { queue, batchSize } = this.#parts;
     const sequence = sequenceOf(header._id);
     const { action, left } = partAt(header, header.cursor);
-    const known = this.#started.has(sequence) ? undefined : await queue.record(sequence, header.cursor);
+    const known = this.#started.has(sequence) ? undefined : await queue.records.find(sequence, header.cursor);
     this.#started.add(sequence);
     const count = known?.record.count ?? Math.min(batchSizeOf(header, batchSize), left);
-    const stored = await queue.operations(header, header.cursor, count);
+    const stored = await queue.contents.operations(header, header.cursor, count);
     const batch = batchOf(header, action, header.cursor, stored, known !== undefined);
     const rows = known?.rows ?? batch.operations.map((_, place) => openRow(stored[place]));
     return { batch, rows, record: known?.record };
@@ -52,10 +52,10 @@ export class Batches {
   async takeOver(sequence: number, from: number): Promise<void> {
     const { queue, lease } = this.#parts;
     for (;;) {
-      const known = await queue.record(sequence, from);
+      const known = await queue.records.find(sequence, from);
       if (known === undefined) return;
       const record: BatchRecord = { ...known.record, lease };
-      const { conflicts } = await queue.write([record]);
+      const { conflicts } = await queue.docs.write([record]);
       if (conflicts.size === 0) return;
     }
   }
@@ -63,7 +63,7 @@ export class Batches {
   /** Throws `LeaseLostError` when another runner has written the record meanwhile. */
   async save(sequence: number, loaded: LoadedBatch, rows: readonly RowState[]): Promise<void> {
     const record = this.recordOf(sequence, loaded, rows);
-    const { revs, conflicts } = await this.#parts.queue.write([record]);
+    const { revs, conflicts } = await this.#parts.queue.docs.write([record]);
     if (conflicts.size > 0) throw new LeaseLostError();
     loaded.record = withRev(record, revs);
   }
@@ -79,7 +79,7 @@ export class Batches {
     });
     if (open.every((row, place) => row === rows[place])) return true;
     const next: BatchRecord = { ...record, rows: JSON.stringify(open) };
-    return (await this.#parts.queue.write([next])).conflicts.size === 0;
+    return (await this.#parts.queue.docs.write([next])).conflicts.size === 0;
   }
 
   /**
@@ -93,14 +93,14 @@ export class Batches {
   ): Promise<{ readonly record: BatchRecord; readonly rows: readonly RowState[] }> {
     const { queue } = this.#parts;
     for (;;) {
-      const known = await queue.record(sequence, record.from);
+      const known = await queue.records.find(sequence, record.from);
       const isSame = known?.rows.length === rows.length;
       const kept = rows.map((row, place) => {
         const stored = isSame ? known.rows[place] : undefined;
         return hasEvent(row) && hasEvent(stored) ? stored : row;
       });
       const next = { ...record, _rev: known?.record._rev, rows: JSON.stringify(kept) };
-      const { revs, conflicts } = await queue.write([next]);
+      const { revs, conflicts } = await queue.docs.write([next]);
       if (conflicts.size === 0) return { record: withRev(next, revs), rows: kept };
     }
   }
@@ -110,8 +110,8 @@ export class Batches {
     const { queue } = this.#parts;
     const written: Stored[] = [];
     for (let open = docs; open.length > 0;) {
-      const present = await queue.revisions(open.map(({ _id }) => _id));
-      const { revs, conflicts } = await queue.write(open.map((doc) => ({ ...doc, _rev: present.get(doc._id) })));
+      const present = await queue.docs.revisions(open.map(({ _id }) => _id));
+      const { revs, conflicts } = await queue.docs.write(open.map((doc) => ({ ...doc, _rev: present.get(doc._id) })));
       written.push(...open.filter(({ _id }) => !conflicts.has(_id)).map((doc) => withRev(doc, revs)));
       open = open.filter(({ _id }) => conflicts.has(_id));
     }

@@ -38,7 +38,7 @@ export class Bookkeeping {
   /** The header as it was written. */
   keep(header: Header, revs: ReadonlyMap<string, string>): Header {
     const kept = withRev(header, revs);
-    this.#parts.queue.remember(kept);
+    this.#parts.queue.headers.keep(kept);
     this.#parts.changed();
     return kept;
   }
@@ -46,7 +46,7 @@ export class Bookkeeping {
   /** A state that is shown but not stored, with its cause where the attempts before do not say it. */
   show(header: Header, state: BulkOperationState, cause?: ErrorSummary): void {
     if (header.state === state && (cause === undefined || header.lastError?.code === cause.code)) return;
-    this.#parts.queue.remember({ ...header, state, lastError: cause ?? header.lastError });
+    this.#parts.queue.headers.keep({ ...header, state, lastError: cause ?? header.lastError });
     this.#parts.changed();
   }
 
@@ -94,7 +94,7 @@ export class Bookkeeping {
    */
   async lost(sequence: number): Promise<void> {
     const { queue, clock, lease, closed, otherRunnerMs } = this.#parts;
-    const header = await queue.refresh(sequence);
+    const header = await queue.headers.refresh(sequence);
     const isForeign = header.lease !== null && header.lease !== lease && !endStates.has(header.state);
     if (isForeign && !closed.aborted) this.wait(header, beginWait(clock, otherRunnerMs));
     this.#parts.changed();
@@ -113,8 +113,8 @@ export class Bookkeeping {
     const wait = this.#nextWait(header, 0);
     if (verdict.kind === 'bug')
       this.#parts.warn(`The queue cannot be read or written (${verdict.summary.code}). It is tried again.`);
-    const stored = this.#parts.queue.header(sequenceOf(header._id)) ?? header;
-    this.#parts.queue.remember({
+    const stored = this.#parts.queue.headers.get(sequenceOf(header._id)) ?? header;
+    this.#parts.queue.headers.keep({
       ...stored,
       state: 'waiting-storage',
       lastError: { class: 'storage', code: verdict.summary.code },

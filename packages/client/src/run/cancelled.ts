@@ -40,9 +40,9 @@ export async function settleCancelled(
   rows = await parts.trail.named(header, loaded.batch, loaded.rows, rows);
   const records = loaded.record === undefined ? [] : [batches.recordOf(sequence, loaded, rows)];
   const next = settledWith(header, rows);
-  const { revs, conflicts } = await queue.write([...records, next]);
+  const { revs, conflicts } = await queue.docs.write([...records, next]);
   bookkeeping.worked(sequence);
-  if (conflicts.size > 0) await queue.refresh(sequence);
+  if (conflicts.size > 0) await queue.headers.refresh(sequence);
   else bookkeeping.keep(next, revs);
   if (records.every(({ _id }) => !conflicts.has(_id))) parts.pageEvents.happened(header, loaded, rows);
   wrote(header.target);

@@ -31,9 +31,11 @@ function stage(stored: (place: { digest: string; count: number }) => Uint32Array
   const digests = new Digests({
     order,
     queue: {
-      digest: (place) => {
-        asked.push(place.digest);
-        return Promise.resolve(stored(place));
+      contents: {
+        digest: (place) => {
+          asked.push(place.digest);
+          return Promise.resolve(stored(place));
+        },
       },
     },
     clock,

@@ -1,5 +1,5 @@
 import type { Clock } from '../model/environment.js';
-import type { Queue } from '../queue/queue.js';
+import type { Contents } from '../queue/contents.js';
 import type { Header } from '../queue/stored.js';
 import { mostSubjects } from '../queue/subjects.js';
 import type { RetryPolicy } from '../retry/policy.js';
@@ -14,7 +14,7 @@ const perTurn = 5_000;
 const waitKey = 'digests';
 
 export interface DigestsParts {
-  readonly queue: Pick<Queue, 'digest'>;
+  readonly queue: { readonly contents: Pick<Contents, 'digest'> };
   readonly order: Order;
   readonly scheduler: Scheduler;
   readonly policy: RetryPolicy;
@@ -69,7 +69,7 @@ export class Digests {
   async #read(header: Header, place: { digest: string; count: number }): Promise<void> {
     const { queue, order, scheduler, policy, clock, warn } = this.#parts;
     try {
-      const subjects = await queue.digest(place);
+      const subjects = await queue.contents.digest(place);
       this.#failures = 0;
       if (subjects !== undefined) order.learn(header, subjects);
       else {

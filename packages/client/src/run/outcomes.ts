@@ -71,7 +71,7 @@ export class Outcomes {
     const record = batches.recordOf(sequence, loaded, rows);
     const conflicting = this.#conflictsOf(header, loaded, result);
     const note = await this.#parts.pageEvents.note(header, rows.length);
-    const { revs, conflicts } = await queue.write([...newFailures, ...conflicting, record, meaning.next, ...note]);
+    const { revs, conflicts } = await queue.docs.write([...newFailures, ...conflicting, record, meaning.next, ...note]);
     this.#parts.pageEvents.noted(note, revs);
     if (rows.some(({ s }, place) => s === 'applied' && loaded.rows[place]?.s !== 'applied')) {
       wrote(presentPlace(header, actions));
@@ -88,7 +88,7 @@ export class Outcomes {
       }
       // Another runner has the word on these operations: what we have said of them is taken back, unless it has read it.
       else if (!isOurs || (await batches.reopen(withRev(record, revs), loaded.rows, rows))) {
-        await queue.write([...fresh, ...kept].map((doc) => ({ ...doc, _deleted: true })));
+        await queue.docs.write([...fresh, ...kept].map((doc) => ({ ...doc, _deleted: true })));
       }
       await bookkeeping.lost(sequence);
       return undefined;
@@ -150,7 +150,7 @@ export class Outcomes {
   async #mergeInto(header: Header, rows: readonly RowState[], complete: boolean): Promise<boolean> {
     const { queue, lease, wrote } = this.#parts;
     let isOurs = false;
-    const { header: kept, isChanged } = await queue.change(sequenceOf(header._id), (changed) => {
+    const { header: kept, isChanged } = await queue.headers.change(sequenceOf(header._id), (changed) => {
       isOurs = changed.lease === lease && changed.cursor === header.cursor;
       return isOurs ? merged(changed, header, rows, complete) : undefined;
     });

@@ -53,7 +53,7 @@ export class Planning {
 
   /** What was asked of the plan. */
   request(header: PlanHeader): Promise<unknown> {
-    return this.#parts.queue.planRequest(header);
+    return this.#parts.queue.contents.planRequest(header);
   }
 
   /** One attempt: the plan's operations, checked as if they were queued. Throws what the plan throws. */
@@ -69,7 +69,7 @@ export class Planning {
   async store(header: PlanHeader, { parts, operations: planned }: CheckedRequest): Promise<Header> {
     const operations = plannedKeys(header, planned);
     const payload = this.#parts.newPayload();
-    const subjects = await this.#parts.queue.writeContent(payload, operations);
+    const subjects = await this.#parts.queue.contents.write(payload, operations);
     const total = operations.length;
     const next: Header = {
       ...header,
@@ -117,7 +117,7 @@ export class Planning {
   /** A plan that said which documents it changes has let later ones pass on the others: it must not touch those (R17). */
   async #assertDeclared({ subjects }: Header, { operations }: CheckedRequest): Promise<void> {
     if (subjects === null) return;
-    const list = Array.isArray(subjects) ? subjects : await this.#parts.queue.digest(subjects);
+    const list = Array.isArray(subjects) ? subjects : await this.#parts.queue.contents.digest(subjects);
     // What cannot be made out any more has held back everything.
     if (list === undefined) return;
     const declared = new Set<number>(list);

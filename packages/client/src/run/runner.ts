@@ -65,7 +65,7 @@ export class Runner {
    */
   async resume(stoppedLease?: string): Promise<void> {
     const { queue, clock } = this.#parts;
-    for (const stored of queue.headers()) {
+    for (const stored of queue.headers.all()) {
       if (endStates.has(stored.state) || stored.state === 'paused') continue;
       const wasUnderWay = stored.state === 'running' || stored.state === 'planning';
       const wasStopped = wasUnderWay && stored.lease !== null && stored.lease === stoppedLease;
@@ -74,7 +74,7 @@ export class Runner {
       if (header.wait === null || wait === undefined || header.wait.setAt <= clock.wall()) continue;
       // The clock went back: what remains is stored anew, or short sessions would never come to an end of it.
       const next = { ...header, wait: storedWait(wait) };
-      const { revs, conflicts } = await queue.write([next]);
+      const { revs, conflicts } = await queue.docs.write([next]);
       if (conflicts.size === 0) this.#bookkeeping.keep(next, revs);
     }
     this.poke();
@@ -84,7 +84,7 @@ export class Runner {
   noticed(headers: readonly Header[]): void {
     for (const { _id } of headers) {
       const sequence = sequenceOf(_id);
-      const header = this.#parts.queue.header(sequence);
+      const header = this.#parts.queue.headers.get(sequence);
       if (header === undefined) continue;
       this.#bookkeeping.endWait(sequence);
       if (header.state === 'paused' || endStates.has(header.state)) continue;
@@ -137,7 +137,7 @@ export class Runner {
     if (this.#wantsSilence !== undefined) return undefined;
     const unsettled = this.#unsettled(place);
     if (unsettled !== undefined) return unsettled;
-    this.#order.follow(this.#parts.queue.headers());
+    this.#order.follow(this.#parts.queue.headers.all());
     const { next, unknown } = this.#order.choose(place, (header, sequence) => {
       if (header.state === 'paused') return false;
       if (!isUsable(header)) {
@@ -160,8 +160,8 @@ export class Runner {
   /** A cancelled bulk operation of which it is not known yet what the last attempt has done. */
   #unsettled(place: Target): Header | undefined {
     const { queue, actions } = this.#parts;
-    return queue
-      .headers()
+    return queue.headers
+      .all()
       .find(
         (header) =>
           isUnsettled(header) &&

@@ -41,8 +41,8 @@ export async function countStop(
   const isOnTheRamp = isSuspect(next) && fresh.length === 0;
   const delay = policy.delay(isOnTheRamp ? header.attempt : 1, 0);
   const waiting = { ...next, wait: storedWait(beginWait(clock, delay)) };
-  const { revs, conflicts } = await queue.write([...docs, waiting]);
-  if (conflicts.size > 0) return queue.refresh(sequence);
+  const { revs, conflicts } = await queue.docs.write([...docs, waiting]);
+  if (conflicts.size > 0) return queue.headers.refresh(sequence);
   failures.added(fresh.map((failure) => withRev(failure, revs)));
   return bookkeeping.keep(waiting, revs);
 }

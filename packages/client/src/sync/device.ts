@@ -49,7 +49,7 @@ export interface ProgressParts {
 /** How far this store is, by what is stored. `confirmedUpTo` is what was known of it before. */
 export async function progressOf(parts: ProgressParts, confirmedUpTo: number): Promise<Progress> {
   const { queue, reports, quarantine } = parts;
-  const headers = queue.headers();
+  const headers = queue.headers.all();
   const counts = parts.counts();
   // Asked when all these headers were as they are: what they wrote was written before.
   const areConfirmed = await parts.isConfirmed();

@@ -20,7 +20,7 @@ export class EditFailures {
 
   /** As they are stored, read again when they may have changed. */
   async list(): Promise<readonly StoredFailure[]> {
-    this.#reading ??= this.#queue.readRange(editFailureId(''), failureDoc);
+    this.#reading ??= this.#queue.docs.readRange(editFailureId(''), failureDoc);
     const reading = this.#reading;
     try {
       const list = await reading;
@@ -35,7 +35,7 @@ export class EditFailures {
   /** As they are stored now, and a number that grows with each change of the store. */
   async snapshot(): Promise<{ list: readonly StoredFailure[]; changes: number }> {
     // The number first: what is read after it is at least as new.
-    const changes = await this.#queue.writes();
+    const changes = await this.#queue.docs.writes();
     this.changed();
     return { list: await this.list(), changes };
   }

@@ -70,8 +70,8 @@ export class Forgetting {
     const { queue, failures, unsent } = this.#parts;
     const wanted = new Set(ids.map(hashOf));
     const queued = new Set<number>();
-    await queue.loadNew();
-    for (const header of queue.headers()) {
+    await queue.headers.loadNew();
+    for (const header of queue.headers.all()) {
       if (header.target !== 'local' || endStates.has(header.state)) continue;
       for (const hash of await this.#hashes.among(header, wanted)) queued.add(hash);
     }

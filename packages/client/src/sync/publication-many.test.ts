@@ -105,7 +105,7 @@ describe(`${String(all)} events that are not published`, () => {
       expect([place.sentCount, place.callCount]).toEqual([all, all / 100]);
       expect(most).toBeLessThanOrEqual(mostHeld);
       expect(documentsRead()).toBeLessThan((4 * all) / 100);
-      const progress = await bed.tab.queue.readRange('ht:publish:none', transferDoc);
+      const progress = await bed.tab.queue.docs.readRange('ht:publish:none', transferDoc);
       expect(JSON.stringify(progress).length).toBeLessThan(2000);
       place.refuse(() => false);
       bed.clock.advance(0);

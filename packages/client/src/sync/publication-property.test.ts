@@ -111,8 +111,8 @@ class Device {
             new Map([...asked].filter(([, [rev = '']]) => !this.#isConfirmedAll && !this.#confirmed.has(rev))),
           ),
         refresh: async () => {
-          await tab.queue.loadNew();
-          await tab.queue.refreshOpen();
+          await tab.queue.headers.loadNew();
+          await tab.queue.headers.refreshOpen();
         },
       };
       this.#tabs.push({ tab, publications: this.places.map((place) => publicationOf(tab, place, parts)) });
@@ -173,8 +173,8 @@ class Device {
 
   async check(): Promise<void> {
     const expected = new Set<string>();
-    for (const header of this.bed.tab.queue.headers()) {
-      for (const { record, rows } of await this.bed.tab.queue.records(sequenceOf(header._id))) {
+    for (const header of this.bed.tab.queue.headers.all()) {
+      for (const { record, rows } of await this.bed.tab.queue.records.of(sequenceOf(header._id))) {
         rows.forEach((row, at) => hasEvent(row) && expected.add(`s:b:${header.key}:${String(record.from + at)}`));
       }
     }
@@ -190,9 +190,9 @@ class Device {
 
   /** Never says that less is unpublished than what all can see of ended batches. Whoever leads knows all headers. */
   async #checkCounts(): Promise<void> {
-    await this.#tabs[0]?.tab.queue.loadNew();
-    await this.#tabs[0]?.tab.queue.refreshOpen();
-    const counted = this.bed.tab.queue.headers().reduce((sum, { events = 0 }) => sum + events, 0);
+    await this.#tabs[0]?.tab.queue.headers.loadNew();
+    await this.#tabs[0]?.tab.queue.headers.refreshOpen();
+    const counted = this.bed.tab.queue.headers.all().reduce((sum, { events = 0 }) => sum + events, 0);
     const [first] = this.#tabs;
     this.places.forEach((place, number) => {
       const shown = first?.publications[number]?.status().unpublished ?? 0;
@@ -210,7 +210,7 @@ class Device {
   /** The oldest of those that share a document, as the queue would choose (R17). */
   #runnable(): Header[] {
     const held = new Set<string>();
-    return this.bed.tab.queue.headers().filter((header) => {
+    return this.bed.tab.queue.headers.all().filter((header) => {
       if (endStates.has(header.state)) return false;
       const subjects = (header.subjects as readonly number[]).map((hash) => `${header.target} ${String(hash)}`);
       const isFree = !subjects.some((subject) => held.has(subject));
@@ -223,7 +223,7 @@ class Device {
     const sequence = sequenceOf(header._id);
     const before =
       this.#partial.get(sequence) ?? Array<RowState>(Math.min(size, header.total - header.cursor)).fill({ s: 'open' });
-    const operations = await this.bed.tab.queue.operations(header, header.cursor, before.length);
+    const operations = await this.bed.tab.queue.contents.operations(header, header.cursor, before.length);
     const rows = before.map((row, at): RowState =>
       isOutcome(row) ? row : this.#row(String(operations[at]?.i), outcomes[at] ?? 'applied'),
     );
@@ -254,11 +254,11 @@ class Device {
   #loseWrite(after: number, isDone: boolean): void {
     const queue = this.#tabs[0]?.tab.queue;
     if (queue === undefined) return;
-    const write = queue.write.bind(queue);
+    const write = queue.docs.write.bind(queue.docs);
     let left = after;
-    queue.write = async (docs) => {
+    queue.docs.write = async (docs) => {
       if (left-- > 0) return write(docs);
-      queue.write = write;
+      queue.docs.write = write;
       if (isDone) await write(docs);
       throw new RetryableError('gone', { class: 'storage', code: 'AbortError' });
     };

@@ -260,13 +260,13 @@ describe('the publication of events to one place', () => {
       const other = bed.open();
       await other.queue.open('s', 0);
       await bed.tab.store({ ...first, state: 'running', lease: 'theirs', attempts: 1 });
-      await other.queue.refreshOpen();
-      const mine = await bed.tab.outcome(await bed.tab.queue.refresh(1), [applied]);
+      await other.queue.headers.refreshOpen();
+      const mine = await bed.tab.outcome(await bed.tab.queue.headers.refresh(1), [applied]);
       expect(mine.state).toBe('done');
       await bed.tab.done(['x']);
-      await other.queue.loadNew();
+      await other.queue.headers.loadNew();
       const refresh = async (): Promise<void> => {
-        await other.queue.refreshOpen();
+        await other.queue.headers.refreshOpen();
       };
       await published(publicationOf(other, place, { refresh }));
       expect(place.sent).toEqual([['x@1:0'], ['x@2:0']]);
@@ -278,9 +278,9 @@ describe('the publication of events to one place', () => {
     await bed.tab.done(['a']);
     place.refuse(({ sequence }) => sequence === 1);
     const publication = publicationOf(bed.tab, place);
-    const write = bed.tab.queue.write.bind(bed.tab.queue);
+    const write = bed.tab.queue.docs.write.bind(bed.tab.queue.docs);
     let writes = 0;
-    bed.tab.queue.write = (docs) => (++writes === 2 ? Promise.reject(new Error('gone')) : write(docs));
+    bed.tab.queue.docs.write = (docs) => (++writes === 2 ? Promise.reject(new Error('gone')) : write(docs));
     await published(publication);
     expect(publication.status().state).toBe('waiting-storage');
     place.refuse(() => false);

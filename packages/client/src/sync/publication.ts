@@ -125,7 +125,7 @@ export class Publication implements Carrier {
   status(): PublisherStatus {
     const { queue, scheduler } = this.#parts;
     const shown = this.#transfer.status();
-    const unpublished = untaken(this.#known ?? nothingTaken, queue.headers());
+    const unpublished = untaken(this.#known ?? nothingTaken, queue.headers.all());
     const againAt = scheduler.dueAt(this.#againKey);
     const common = { ...shown, unpublished, bug: this.#bug };
     if (shown.state !== 'idle' || againAt === undefined || this.#lastRefusal === undefined) return common;
@@ -203,7 +203,7 @@ export class Publication implements Carrier {
     const { queue, events, storeId } = this.#parts;
     const held = new Held();
     for (const { s, n, w } of progress.open) {
-      const header = queue.header(s);
+      const header = queue.headers.get(s);
       if (header === undefined) continue;
       for (let indexes = firstOf(w, 0, n, 100); indexes.length > 0;) {
         for (const { event } of await events.at(storeId, header, indexes)) {
@@ -250,7 +250,7 @@ export class Publication implements Carrier {
     this.#round?.wait(waiting);
     if (refused !== undefined) this.#lastRefusal = { class: refused.class ?? 'server', code: refused.code };
     this.#notBeforeMs = Math.max(this.#notBeforeMs, clampFloor(refused?.notBeforeMs ?? 0));
-    return afterLook(progress, looks, this.#parts.queue.headers());
+    return afterLook(progress, looks, this.#parts.queue.headers.all());
   }
 
   /** What waits is looked at again on the ramp, beside what is new. */

@@ -86,7 +86,7 @@ export class PullList {
   /** What is stored, by the number of groups and the group. */
   async #read(): Promise<ReadonlyMap<number, ReadonlyMap<number, Group>>> {
     const known = new Map<number, Map<number, Group>>();
-    for (const stored of await this.#queue.readRange(listPrefix, listDoc)) {
+    for (const stored of await this.#queue.docs.readRange(listPrefix, listDoc)) {
       const groups = known.get(stored.groups) ?? new Map<number, Group>();
       known.set(stored.groups, groups.set(stored.group, { stored, ids: idsOf(stored.ids), left: idsOf(stored.left) }));
     }
@@ -95,7 +95,7 @@ export class PullList {
 
   /** What another tab has written meanwhile counts: then this is written at the next pull. */
   async #write(docs: readonly StoredList[]): Promise<void> {
-    if (docs.length > 0) await this.#queue.write(docs);
+    if (docs.length > 0) await this.#queue.docs.write(docs);
   }
 }
 

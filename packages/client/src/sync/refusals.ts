@@ -4,7 +4,8 @@ import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import { keyOf } from '../queue/keys.js';
 import { partAt } from '../queue/parts.js';
-import type { Queue, StoredDoc } from '../queue/queue.js';
+import type { Queue } from '../queue/queue.js';
+import type { StoredDoc } from '../queue/stored-docs.js';
 import { changesOf, type ReportChange, type Reports } from '../queue/reports.js';
 import {
   editFailureId,
@@ -118,7 +119,7 @@ export class Refusals {
       for (const writer of found) failures.push({ ...common, ...failureOf(writer) });
       for (const rev of read.ancestors) past.add(nameOf(read.id, rev));
     }
-    await this.#store(this.#queue.headers(), failures, past);
+    await this.#store(this.#queue.headers.all(), failures, past);
     return postponed;
   }
 
@@ -164,7 +165,7 @@ export class Refusals {
         .filter((failure) => failure.resolution === undefined && refusedIn(failure).some((rev) => revs.includes(rev))),
     );
     if (gone.length === 0) return;
-    const headers = this.#queue.headers();
+    const headers = this.#queue.headers.all();
     await this.#write(
       headers,
       gone,
@@ -197,7 +198,7 @@ export class Refusals {
     const changes = [...this.#counted(headers, fresh, 1), ...this.#reopened(headers, reopened)];
     const revs = await this.#write(headers, all, changes, all);
     // What another tab has stored, or we before an answer that got lost, has a revision of its own.
-    const present = await this.#queue.revisions(all.flatMap(({ _id }) => (revs.has(_id) ? [] : [_id])));
+    const present = await this.#queue.docs.revisions(all.flatMap(({ _id }) => (revs.has(_id) ? [] : [_id])));
     this.#changed();
     this.#failures.added(
       all.map((failure) => ({ ...failure, _rev: revs.get(failure._id) ?? present.get(failure._id) })),
@@ -242,7 +243,7 @@ export class Refusals {
     for (;;) {
       const wrong: ReportChange[] = [];
       for (const header of headers) {
-        const stored = await this.#queue.readRange(failurePrefix(sequenceOf(header._id)), failureDoc);
+        const stored = await this.#queue.docs.readRange(failurePrefix(sequenceOf(header._id)), failureDoc);
         const count = stored.filter(({ refused }) => refused !== null).length;
         if (this.#reports.of(header).refused === count) continue;
         wrong.push({ header, change: (report) => ({ ...report, refused: count }) });

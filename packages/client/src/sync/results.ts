@@ -61,7 +61,7 @@ export interface ResultsParts extends TransferParts, ProgressParts {
 
 /** The device document as it was sent last, by whichever tab. */
 export async function storedProof(queue: Queue): Promise<{ readonly asOf: number; readonly drained: boolean }> {
-  const stored = await queue.readDoc(transferId('results'), transferDoc);
+  const stored = await queue.docs.read(transferId('results'), transferDoc);
   const parsed = resultsData.safeParse(stored === undefined ? undefined : JSON.parse(stored.data));
   const { device, again } = parsed.success ? parsed.data : nothingSent;
   return { asOf: device?.asOf ?? 0, drained: device?.drained === true && !again };
@@ -69,7 +69,7 @@ export async function storedProof(queue: Queue): Promise<{ readonly asOf: number
 
 /** Bulk operations at their end whose result the server does not have as it is now. */
 export function unreported(queue: Queue, reports: Reports): readonly Header[] {
-  return queue.headers().filter((header) => endStates.has(header.state) && !reports.isDelivered(header));
+  return queue.headers.all().filter((header) => endStates.has(header.state) && !reports.isDelivered(header));
 }
 
 /**
@@ -180,7 +180,7 @@ export class Results implements Carrier {
   }
 
   #waiting(): readonly Header[] {
-    return this.#parts.queue.headers().filter(({ state }) => !endStates.has(state));
+    return this.#parts.queue.headers.all().filter(({ state }) => !endStates.has(state));
   }
 
   /** Nothing is armed when nothing waits. */
@@ -337,7 +337,7 @@ export class Results implements Carrier {
   /** The server has lost what was delivered, nobody knows how much of it: all is sent anew. */
   async #forgetDelivered(data: ResultsData): ReturnType<Errand<ResultsData, ResultsStep>['carry']> {
     const { queue, reports } = this.#parts;
-    const known = queue.headers().filter((header) => reports.of(header).delivered !== null);
+    const known = queue.headers.all().filter((header) => reports.of(header).delivered !== null);
     await this.#write(known.map((header) => ({ header, change: (report) => ({ ...report, delivered: null }) })));
     this.#data = { ...data, again: false, edits: { ...data.edits, truth: '?' } };
     return { data: this.#data, transferred: 0 };

@@ -162,7 +162,7 @@ export class Transfer<Data, Step> implements Carrier {
 
   /** What is remembered, as it is stored now: another tab may carry it. */
   async present(): Promise<Data> {
-    const stored = await this.#parts.queue.readDoc(transferId(this.#errand.name), transferDoc);
+    const stored = await this.#parts.queue.docs.read(transferId(this.#errand.name), transferDoc);
     if (stored === undefined) return this.#errand.initial;
     return this.#errand.parse(JSON.parse(stored.data)) ?? this.#errand.initial;
   }
@@ -337,7 +337,7 @@ export class Transfer<Data, Step> implements Carrier {
       this.#isStale = false;
       this.#stored = undefined;
     }
-    this.#stored ??= (await this.#parts.queue.readDoc(id, transferDoc)) ?? {
+    this.#stored ??= (await this.#parts.queue.docs.read(id, transferDoc)) ?? {
       _id: id,
       v: storedVersion,
       attempt: 0,
@@ -360,7 +360,7 @@ export class Transfer<Data, Step> implements Carrier {
   }
 
   async #write(stored: StoredTransfer): Promise<StoredTransfer> {
-    const { revs, conflicts } = await this.#parts.queue.write([stored]);
+    const { revs, conflicts } = await this.#parts.queue.docs.write([stored]);
     if (conflicts.size > 0) {
       this.#stored = undefined;
       throw new TypeError('Another tab has written the state of a transfer.');
