@@ -39,9 +39,8 @@ export async function runAll(cases: FoundCases, pending: Pending, options: RunOp
       continue;
     }
     const report = await options.run(one);
-    const unchecked = report.unchecked.length === 0 ? '' : `  (not checked: ${report.unchecked.join(', ')})`;
     const isPassed = report.failures.length === 0;
-    options.print(`${isPassed ? 'passed ' : 'FAILED '}  ${one.name}  ${one.title}${unchecked}`);
+    options.print(`${isPassed ? 'passed ' : 'FAILED '}  ${one.name}  ${one.title}`);
     for (const line of report.failures) options.print(`           ${line}`);
     if (isPassed) passed += 1;
     else failures.push(`${one.name}: ${report.failures.join('; ')}`);

@@ -6,14 +6,16 @@ import type { World } from './world.js';
 export function checkNow(step: Extract<Step, { do: 'check' }>, world: World): readonly string[] {
   const { observation, traffic } = world;
   const wrong: string[] = [];
-  if (step.state !== undefined && observation.state !== step.state) {
-    wrong.push(`state: expected ${step.state}, but it is ${observation.state}`);
+  const states = observation.statesNow;
+  if (step.state !== undefined && !states.includes(step.state)) {
+    wrong.push(`state: expected ${step.state}, but it is ${states.join(', ')}`);
   }
-  if (step.state_in !== undefined && !step.state_in.includes(observation.state)) {
-    wrong.push(`state_in: expected one of ${step.state_in.join(', ')}, but it is ${observation.state}`);
+  if (step.state_in !== undefined && !step.state_in.some((state) => states.includes(state))) {
+    wrong.push(`state_in: expected one of ${step.state_in.join(', ')}, but it is ${states.join(', ')}`);
   }
-  const { push, results } = observation.status ?? {};
-  const causes = [...observation.bulkOperations, push, results].map((one) => one?.lastError?.code);
+  const { push, pull, results, publishers = {} } = observation.status ?? {};
+  const transfers = [push, pull, results, ...Object.values(publishers)];
+  const causes = [...observation.bulkOperations, ...transfers].map((one) => one?.lastError?.code);
   if (step.cause !== undefined && !causes.includes(step.cause)) {
     wrong.push(`cause: expected ${step.cause}, but there is ${causes.join(', ')}`);
   }

@@ -3,9 +3,10 @@ import type { FailedOperation } from '@afield/client';
 import type { Baseline } from './baseline.js';
 import { checkEvents } from './check-events.js';
 import { checkDocs } from './check-docs.js';
+import { checkFeed } from './check-feed.js';
 import { checkIndex } from './check-index.js';
+import { checkResults } from './check-results.js';
 import { tooMany } from './check-now.js';
-import { uncheckedFields } from './impossible.js';
 import type { Expectation } from './schema.js';
 import type { World } from './world.js';
 
@@ -16,9 +17,8 @@ export interface Seen {
 }
 
 type Wrong = readonly string[];
-type Unchecked = (typeof uncheckedFields)[number];
 type Checks = {
-  readonly [Field in Exclude<keyof Expectation, Unchecked>]-?: (
+  readonly [Field in keyof Expectation]-?: (
     expected: NonNullable<Expectation[Field]>,
     seen: Seen,
     all: Expectation,
@@ -111,7 +111,8 @@ const checks: Checks = {
   },
   doc_count_delta: async (expected, { world, baseline }) => {
     const wrong: string[] = [];
-    const wanted = typeof expected === 'number' ? { [world.main === undefined ? 'docs' : 'main']: expected } : expected;
+    const ours = world.given.target === 'local' || world.main === undefined ? 'docs' : 'main';
+    const wanted = typeof expected === 'number' ? { [ours]: expected } : expected;
     for (const [word, delta] of Object.entries(wanted)) {
       const base = word === 'main' || word === 'server' ? baseline.server : baseline.local;
       const now = base === undefined ? 'no database' : (await base.database.liveIds()).length - base.live.size;
@@ -131,9 +132,23 @@ const checks: Checks = {
   prototype_clean: (expected) =>
     expected.filter((name) => name in {}).map((name) => `prototype_clean: every object has a member ${name}`),
   index: (expected, { world }) => checkIndex(expected, world),
+  server_results: (expected, { world }) => checkResults(expected, world),
+  changes_feed_whole: (expected, { world }) => feeds(expected, world),
   next_attempt_never_past: (expected, { world }) =>
     expected ? world.observation.pastAttempts.map((what) => `next_attempt_never_past: ${what}`) : [],
 };
+
+/** `true`, or ids of documents that must be in the feed. Both sides of a device are looked at. */
+async function feeds(expected: unknown, { given, local, main }: World): Promise<Wrong> {
+  const ids = Array.isArray(expected) && expected.every((one) => typeof one === 'string') ? expected : [];
+  if (expected !== true && ids.length === 0)
+    return [`changes_feed_whole: the runner does not know ${JSON.stringify(expected)}`];
+  const [ofLocal, ofServer] = given.target === 'local' ? [ids, []] : [[], ids];
+  return [
+    ...(await checkFeed('local', local, ofLocal)),
+    ...(main === undefined ? [] : await checkFeed('server', main, ofServer)),
+  ];
+}
 
 /** Keys in their order, each once: two operations may have one key. */
 function once(keys: readonly string[]): readonly string[] {

@@ -1,4 +1,6 @@
 import type { PouchLike } from '@afield/client';
+import { feedOf, type FeedEntry } from './check-feed.js';
+import type { Ask } from './backup.js';
 import { isObject, type JsonObject } from './json.js';
 
 /** The winning revision of a document. */
@@ -20,6 +22,8 @@ export interface Database {
   attachment(id: string, name: string): Promise<string | undefined>;
   /** Ids of the live documents but the design documents. */
   liveIds(): Promise<readonly string[]>;
+  /** What the changes feed says from its beginning. */
+  feed(): Promise<readonly FeedEntry[]>;
 }
 
 /** Writes a document as a case file gives it: with `_deleted` it is written first and deleted then. */
@@ -70,6 +74,15 @@ export class HttpDatabase implements Database {
 
   async liveIds(): Promise<readonly string[]> {
     return idsOf(listOf(await this.#call('GET', '/_all_docs', undefined, [200]), 'rows'));
+  }
+
+  async feed(): Promise<readonly FeedEntry[]> {
+    return feedOf(await this.#call('GET', '/_changes', undefined, [200]));
+  }
+
+  /** Asks for anything else. */
+  get ask(): Ask {
+    return (method, path, body, statuses) => this.#call(method, path, body, statuses);
   }
 
   async #call(method: string, path: string, body: unknown, statuses: readonly number[]): Promise<unknown> {
@@ -126,6 +139,10 @@ export class LocalDatabase implements Database {
 
   async liveIds(): Promise<readonly string[]> {
     return idsOf((await this.open().allDocs({})).rows);
+  }
+
+  async feed(): Promise<readonly FeedEntry[]> {
+    return feedOf(await Promise.resolve(this.open().changes({ since: 0 })));
   }
 }
 

@@ -21,7 +21,12 @@ const docs = [
 ];
 
 /** A server that stores all rows and answers them in the other order, behind one fault. */
-async function write(when: object, todo: object, at: 'request' | 'row' = 'request', db = 'main'): Promise<Tried> {
+async function write(
+  when: object,
+  todo: object,
+  at: 'request' | 'row' = 'request',
+  url = '/main/_bulk_docs',
+): Promise<Tried> {
   const forwarded: JsonObject[] = [];
   const edits: JsonObject[] = [];
   const database: Database = {
@@ -29,6 +34,7 @@ async function write(when: object, todo: object, at: 'request' | 'row' = 'reques
     revisions: () => Promise.resolve(new Set()),
     write: (doc) => Promise.resolve(void edits.push(doc)),
     attachment: () => Promise.resolve(undefined),
+    feed: () => Promise.resolve([]),
     liveIds: () => Promise.resolve([]),
   };
   const traffic = new Traffic(() => true, true);
@@ -42,7 +48,7 @@ async function write(when: object, todo: object, at: 'request' | 'row' = 'reques
     now: () => Date.UTC(2026, 0, 1),
   });
   const text = JSON.stringify({ docs });
-  const outcome = await interception.answer(seenRequest('POST', `/${db}/_bulk_docs?x=1`, text), (body = text) => {
+  const outcome = await interception.answer(seenRequest('POST', `${url}?x=1`, text), (body = text) => {
     const given = JSON.parse(body) as { docs: { _id: string }[] };
     forwarded.push(given);
     const rows = given.docs.map((doc) => ({ ok: true, id: doc._id, rev: '2-x' })).reverse();
@@ -80,6 +86,25 @@ describe('a request fault', () => {
     const lengths = [whole, cut].map(({ outcome }) => ('body' in outcome ? outcome.body.length : 0));
     expect(lengths[1]).toBe(Math.floor((lengths[0] ?? 0) / 2));
     expect(cut.outcome).toMatchObject({ headers: {} });
+  });
+
+  it('lets the server work for some documents, and passes on its answer of these', async () => {
+    const part = await write({}, { commit_ids: ['p3', 'p1'], forward: true });
+    expect(idsIn(part)).toEqual([['p1', 'p3']]);
+    expect(rowsIn(part.outcome).map((row) => row['id'])).toEqual(['p3', 'p1']);
+  });
+
+  it('finds a path as it was asked and as a person writes it', async () => {
+    const user = '/_users/org.couchdb.user%3Abasil';
+    for (const path of ['/_users/org.couchdb.user:basil', '/_users/org.couchdb.user%3Abasil']) {
+      expect((await write({ path }, { status: 503, text: '' }, 'request', user)).outcome).toMatchObject({
+        status: 503,
+      });
+    }
+    const inUsers = { path: '/org.couchdb.user:basil', db: '_users' };
+    expect((await write(inUsers, { status: 503, text: '' }, 'request', user)).outcome).toMatchObject({ status: 503 });
+    const inMain = { path: inUsers.path };
+    expect((await write(inMain, { status: 503, text: '' }, 'request', user)).outcome).toMatchObject({ status: 201 });
   });
 
   it('dates its answers on the clock of the harness, asked or not', async () => {
@@ -127,15 +152,20 @@ describe('a request fault', () => {
   });
 
   it('hits and counts what belongs to no database only where it is named', async () => {
-    const session = (path: string): Promise<Tried> => write({ path }, { status: 503, text: '' }, 'request', '_session');
+    const session = (path: string): Promise<Tried> =>
+      write({ path }, { status: 503, text: '' }, 'request', '/_session/_bulk_docs');
     expect((await session('/_session/_bulk_docs')).outcome).toMatchObject({ status: 503 });
     expect((await session('*')).outcome).toMatchObject({ status: 201 });
     expect([...(await session('*')).traffic.requests.keys()]).toEqual(['POST /_session/_bulk_docs']);
   });
 
   it('concerns the main database unless it says otherwise', async () => {
-    expect((await write({}, { status: 503, text: '' }, 'request', 'results')).outcome).toMatchObject({ status: 201 });
-    expect((await write({ db: 'results' }, { status: 503, text: '' }, 'request', 'results')).outcome).toMatchObject({
+    expect((await write({}, { status: 503, text: '' }, 'request', '/results/_bulk_docs')).outcome).toMatchObject({
+      status: 201,
+    });
+    expect(
+      (await write({ db: 'results' }, { status: 503, text: '' }, 'request', '/results/_bulk_docs')).outcome,
+    ).toMatchObject({
       status: 503,
     });
   });

@@ -67,7 +67,8 @@ export class Interception {
     const todo = fault.do;
     await this.#before(todo.before);
     if (todo.forward === true || todo.answer_ids !== undefined) {
-      return changed(await forward(), { ...todo, headers: this.#dated(todo.headers ?? {}) });
+      const body = todo.commit_ids === undefined ? undefined : onlyThese(request, todo.commit_ids);
+      return changed(await forward(body), { ...todo, headers: this.#dated(todo.headers ?? {}) });
     }
     if (todo.commit_ids !== undefined) await forward(onlyThese(request, todo.commit_ids));
     else if (todo.commit === true) await forward();
@@ -153,16 +154,30 @@ export class Interception {
 function concerns(fault: RequestFault, request: SeenRequest, word: string): boolean {
   const { method, path, rows_over: rowsOver, bytes_over: bytesOver, contains_id: id } = fault.when;
   if (method !== undefined && method !== '*' && method !== request.method) return false;
-  const asked = isOfServer(request) ? `/${request.database}${request.path}` : request.path;
-  if (path !== undefined && path !== '*' && !asked.endsWith(path)) return false;
+  if (path !== undefined && path !== '*' && !waysOf(request).some((way) => way.endsWith(path))) return false;
   if (rowsOver !== undefined && rowsOf(request) <= rowsOver) return false;
   if (bytesOver !== undefined && Buffer.byteLength(request.body) <= bytesOver) return false;
   return id === undefined || idsNamed(request, word === eventsWord).includes(id);
 }
 
-/** Whether a fault names a request that belongs to no database, such as `GET /_session`. */
-function isMeant(fault: RequestFault, request: SeenRequest): boolean {
-  return fault.when.db === undefined && isOfServer(request) && (fault.when.path ?? '*') !== '*';
+/** Whether a fault names a request that belongs to no database, such as `GET /_session`, or one to `/_users`. */
+function isMeant({ when: { db, path = '*' } }: RequestFault, request: SeenRequest): boolean {
+  if (db !== undefined || path === '*') return false;
+  return isOfServer(request) || (request.database === '_users' && path.startsWith('/_users'));
+}
+
+/** What the path of a fault may be the end of: as it was asked and as a person writes it, with the database where it is the server's. */
+function waysOf({ database, path }: SeenRequest): readonly string[] {
+  const asked = database.startsWith('_') ? `/${database}${path}` : path;
+  return [asked, decoded(asked)];
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }
 
 /** The true answer, cut or with other rows. */
@@ -180,7 +195,7 @@ function changed(answer: Answer, todo: RequestFault['do']): Answer {
 }
 
 function withRows(body: string, change: (rows: readonly unknown[]) => readonly unknown[]): string {
-  const answer: unknown = JSON.parse(body);
+  const answer = jsonOf(body);
   if (Array.isArray(answer)) return JSON.stringify(change(answer as unknown[]));
   if (!isObject(answer)) return body;
   const field = ['rows', 'results', 'docs'].find((name) => Array.isArray(answer[name]));
@@ -197,9 +212,13 @@ function onlyThese(request: SeenRequest, ids: readonly string[]): string {
 }
 
 function listIn(body: string): readonly unknown[] | undefined {
+  const answer = jsonOf(body);
+  return Array.isArray(answer) ? (answer as unknown[]) : undefined;
+}
+
+function jsonOf(body: string): unknown {
   try {
-    const answer: unknown = JSON.parse(body);
-    return Array.isArray(answer) ? (answer as unknown[]) : undefined;
+    return JSON.parse(body);
   } catch {
     return undefined;
   }

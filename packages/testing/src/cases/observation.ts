@@ -81,6 +81,13 @@ export class Observation {
     );
   }
 
+  /** The state of everything; where a case is about the push, also what that waits for. */
+  get statesNow(): readonly string[] {
+    const push = this.status?.push.state;
+    const waits = this.countsPush && push?.startsWith('waiting') === true;
+    return waits && push !== this.state ? [this.state, push] : [this.state];
+  }
+
   /** Keys of the operations that have an outcome other than failed. */
   get doneKeys(): readonly string[] {
     const failed = new Set(this.failures.map((failure) => failure.key));
@@ -97,6 +104,14 @@ export class Observation {
     const reported = results.state === 'off' || (unreported === 0 && rests(results));
     const published = unpublished === 0 && Object.values(publishers).every(rests);
     return state === 'idle' && pending === 0 && reported && published && rests(push) && rests(pull);
+  }
+
+  /** Whether what was changed here was sent, and both sides have the same. */
+  get isSynced(): boolean {
+    if (this.status === undefined || !this.hasSent()) return false;
+    const { pending, push, pull } = this.status;
+    const rests = [push, pull].every(({ state }) => state === 'idle' || state === 'off');
+    return rests && pending === 0 && (push.left ?? 0) === 0;
   }
 
   /** To be called when the world is at rest. */

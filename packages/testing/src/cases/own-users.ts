@@ -31,8 +31,8 @@ function renamed(value: unknown, rename: (name: string) => string): unknown {
   return result;
 }
 
-/** Also after the name of a database, as in `main:ID`. */
+/** Also after the name of a database, as in `main:ID`, and at the end of a path. */
 function renamedText(text: string, rename: (name: string) => string): string {
-  const at = text.startsWith(`main:${prefix}`) ? 'main:'.length : 0;
-  return isUserId(text.slice(at)) ? rename(text) : text;
+  const [, id] = /^(?:main:|.*\/)?(org\.couchdb\.user:.*)$/.exec(text) ?? [];
+  return isUserId(id) ? rename(text) : text;
 }

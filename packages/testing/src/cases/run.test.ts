@@ -1,6 +1,5 @@
 import { eventDocument } from '@afield/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { uncheckedFields } from './impossible.js';
 import { takeBaseline, type Baseline } from './baseline.js';
 import { checkEvents } from './check-events.js';
 import { checkExpectations } from './checks.js';
@@ -49,6 +48,7 @@ const truth = {
   docs: [{ _id: 'p3', type: 'person' }],
   server_docs: [
     { _id: 'p1', parent: household, $present: ['_attachments'], $absent: ['contact'] },
+    { _id: 'p1', _attachments: { 'photo.png': { content_type: 'image/png' } } },
     { _id: 'p3', $deleted: true },
   ],
   untouched: ['p2'],
@@ -80,6 +80,11 @@ const truth = {
   attachment_uploads: 0,
   prototype_clean: ['seen'],
   next_attempt_never_past: true,
+  server_results: {
+    ...{ count: 1, state: 'done-with-failures', done: 2, failed: 1, not_done: 0 },
+    failed_operations: [{ key: 't-2', id: 'p2', code_in: ['missing', 'guard_mismatch'] }],
+  },
+  changes_feed_whole: ['p1', 'p3'],
 };
 
 /** For each field something that is not true of that case. */
@@ -96,6 +101,9 @@ const lies: Readonly<Record<string, readonly unknown[]>> = {
   server_docs: [
     [{ _id: 'p1', parent: area }],
     [{ _id: 'p1', parent: { ...household, more: 1 } }],
+    [{ _id: 'p1', parent: { _id: 'h1' } }],
+    [{ _id: 'p1', _attachments: { 'photo.png': { content_type: 'image/gif' } } }],
+    [{ _id: 'p1', type: {} }],
     [{ _id: 'p1', $deleted: true }],
     [{ _id: 'p1', $absent: ['parent'] }],
     [{ _id: 'p1', $present: ['contact'] }],
@@ -140,6 +148,12 @@ const lies: Readonly<Record<string, readonly unknown[]>> = {
   attachments: [[{ id: 'p1', name: 'photo.png', data: 'AAAA' }], [{ id: 'p2', name: 'photo.png', data: 'AAAA' }]],
   attachment_uploads: [1],
   prototype_clean: [['toString']],
+  server_results: [
+    ...[2, 'x', false, ['t-9'], { colour: 1 }, { failed: 0 }, { state: 'done' }, { failed_operations: [] }],
+    { failed_operations: [{ key: 't-1' }] },
+    { failed_operations: [{ key: 't-2', code: 'missing' }] },
+  ],
+  changes_feed_whole: [['p9'], 'x', false],
 };
 
 let server: CaseServer;
@@ -185,9 +199,7 @@ describe('a case', () => {
     const all = Object.keys(expectation.shape);
     // The tolerance only widens another field; the past attempts are tested with the observation, the index with its watch.
     const elsewhere = ['tolerance', 'next_attempt_never_past', 'index'];
-    expect(all.filter((field) => !(field in lies) && !uncheckedFields.some((one) => one === field)).sort()).toEqual(
-      elsewhere.sort(),
-    );
+    expect(all.filter((field) => !(field in lies)).sort()).toEqual(elsewhere.sort());
   });
 
   it('goes red when an enqueue was refused and the case does not say so', async () => {
@@ -207,6 +219,14 @@ describe('a case', () => {
     const steps = [{ do: 'enqueue-all' }, { do: 'start' }, { do: 'check', ...check }, { do: 'settle' }];
     const { failures } = await run({ steps, expect: {} });
     expect(failures.map((line) => line.split(': ').slice(0, 2))).toEqual([['step 3, check', field]]);
+  });
+
+  it('sees at a check what the push waits for, where the case is about the push', async () => {
+    const faults = [{ at: 'request', when: { path: '/_bulk_docs' }, do: { status: 503, text: '' } }];
+    const check = { do: 'check', state: 'waiting-retry', state_in: ['waiting-retry', 'running'] };
+    const steps = [{ do: 'enqueue-all' }, { do: 'start' }, check, { do: 'check', state: 'done-with-failures' }];
+    const { failures } = await run({ target: 'local', seed_docs: [], steps, faults, expect: {} });
+    expect(failures).toEqual([]);
   });
 
   it('sees what is not as it should be in the database of events', async () => {
@@ -284,8 +304,46 @@ describe('a case', () => {
     expect((await run({ faults, steps, expect: expected })).failures).toEqual([]);
   });
 
-  it('names what it did not check, and what it cannot run', async () => {
-    expect((await run({ expect: { server_results: {} } })).unchecked).toEqual(['server_results']);
+  it.each([
+    ['as such or as a list of keys', [true, 1, ['t-1', 't-2']]],
+    ['of the feed as such', [true]],
+  ])('knows results and feeds %s', async (_how, values) => {
+    for (const value of values) {
+      const expected = Array.isArray(value)
+        ? { server_results: value }
+        : { server_results: value, changes_feed_whole: true };
+      expect(await checkExpectations(caseWith({ expect: expected }).expect, { world, baseline })).toEqual([]);
+    }
+  });
+
+  it.each([
+    ['at its step', 'after-batch', [{ do: 'settle' }, { do: 'server-rollback' }, { do: 'settle' }]],
+    [
+      'when both sides had the same',
+      'after-first-sync',
+      [{ do: 'settle' }, { do: 'advance', s: 60 }, { do: 'settle' }],
+    ],
+  ])('sets the server back %s, once', async (_when, point, more) => {
+    const faults = [{ at: 'storage', when: { point }, do: { server_rollback: true } }];
+    const steps = [{ do: 'enqueue-all' }, { do: 'start' }, ...more];
+    const operations = [{ key: 't-1', action: 'set-parent', id: 'p1', from: null, to: household }];
+    const expected = {
+      ...{ state: 'done', docs: [{ _id: 'p1', parent: household }], server_docs: [{ _id: 'p1', parent: household }] },
+      ...{ revs_added: { p1: 1, 'main:p1': 1 }, same_rev_both_sides: ['p1', 'p2'] },
+      attachments: [{ id: 'p1', name: 'photo.png', data: 'iVBORw0KGgo=' }],
+    };
+    const local = { target: 'local', seed_docs: [], operations };
+    // It was sent twice, because the server had lost it; before that once.
+    const twice = { ...expected, row_attempts_max: { p1: 2 } };
+    const problems = (await run({ ...local, steps, faults, expect: twice })).failures;
+    expect(problems).toEqual([]);
+    const once = { ...expected, requests_max: { 'POST /_bulk_docs docs': 1 } };
+    expect((await run({ ...local, steps, faults, expect: once })).failures).toEqual([
+      'requests_max: at most 1 of POST /_bulk_docs docs, but there were 2',
+    ]);
+  });
+
+  it('names what it cannot run', async () => {
     expect((await run({ steps: [{ do: 'wipe' }] })).impossible).toBe('step wipe');
   });
 

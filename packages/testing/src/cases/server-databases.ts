@@ -93,8 +93,9 @@ export class ServerDatabases {
 /** A local case has a server when it brings documents for it, lets it fail, or expects something of it. */
 function hasServer({ target, serverDocs, serverUsers, faults, expect }: Case): boolean {
   if (target === 'server' || serverDocs.length > 0 || serverUsers.length > 0) return true;
-  const { server_docs, server_users, server_untouched, server_deleted, same_rev_both_sides, requests_max } = expect;
-  const asks = [server_docs, server_users, server_untouched, server_deleted, same_rev_both_sides, requests_max];
-  if (asks.some((one) => one !== undefined)) return true;
+  const { server_docs, server_users, server_untouched, server_deleted, server_results } = expect;
+  const { same_rev_both_sides, requests_max } = expect;
+  const asks = [server_docs, server_users, server_untouched, server_deleted, server_results];
+  if ([...asks, same_rev_both_sides, requests_max].some((one) => one !== undefined)) return true;
   return faults.some((one) => (one.at === 'request' || one.at === 'row') && (one.when.db ?? 'main') === 'main');
 }

@@ -61,6 +61,8 @@ async function take(step: Step, world: World): Promise<void> {
     case 'restart':
       world.moments.reach('after-enqueue');
       return world.restart(step.tab ?? 1, world.moments.restartKills);
+    case 'server-rollback':
+      return world.rollback.happen(world.observation.status);
     case 'clock-jump':
       world.moments.clockStep('clock-jump');
       return;

@@ -6,6 +6,7 @@ import { FakeLocks } from '../fake-locks.js';
 import { FakePresence } from '../fake-presence.js';
 import { InFlight } from '../in-flight.js';
 import { caseActions } from './actions.js';
+import { Rollback } from './rollback.js';
 import { LocalDatabase, writeGiven, type Database, type HttpDatabase } from './database.js';
 import { FaultBook } from './fault-book.js';
 import { caseIndex } from './index-keys.js';
@@ -47,11 +48,13 @@ export class World {
   readonly databases: ServerDatabases;
   readonly publications = new Publications();
   readonly index: IndexWatch;
+  readonly rollback: Rollback;
   readonly #browser: Browser;
   readonly #name: string;
   #login: (() => void) | undefined;
   #loggedIn = false;
   #ids = 0;
+  #synced = false;
   readonly #problems: string[] = [];
   readonly #noteProblem = (error: unknown): void => void this.#problems.push(`start(): ${String(error)}`);
   #started = false;
@@ -64,6 +67,7 @@ export class World {
     this.#name = `case-${run}`;
     this.databases = new ServerDatabases(given, server, run);
     this.local = new LocalDatabase(() => this.#openDocuments());
+    this.rollback = new Rollback(given, this.databases.main);
     const { index } = given.config;
     this.index = new IndexWatch({
       definition: index === undefined ? undefined : caseIndex(index),
@@ -119,7 +123,8 @@ export class World {
 
   /** Whether nothing is left that the client would do by itself. */
   get isSettled(): boolean {
-    return this.observation.isSettled && this.index.isSettled(this.tabs);
+    const { status } = this.observation;
+    return this.observation.isSettled && this.rollback.isSeen(status) && this.index.isSettled(this.tabs);
   }
 
   /** Writes the documents of the case and opens its tabs, stopped. */
@@ -128,6 +133,7 @@ export class World {
     for (const user of this.given.serverUsers) if (this.users !== undefined) await writeGiven(this.users, user);
     for (const doc of this.given.serverDocs) if (this.main !== undefined) await writeGiven(this.main, doc);
     if (this.given.target === 'local' && this.main !== undefined) await this.#copyDown(this.main);
+    await this.rollback.prepare();
     for (const doc of this.given.seedDocs) {
       const there = await this.local.winner(String(doc['_id']));
       if (there === undefined) await writeGiven(this.local, doc);
@@ -173,10 +179,20 @@ export class World {
       await this.inFlight.rest();
       this.observation.sample();
       if (this.moments.afterAttempts(this.observation.attempts.length)) continue;
+      if (await this.#firstSync()) continue;
       const killed = this.moments.restarts.shift();
       if (killed === undefined) return;
       this.#startClient(this.openTab(killed.number));
     }
+  }
+
+  /** The first time that both sides have the same: what is to happen then happens; says whether it is that time. */
+  async #firstSync(): Promise<boolean> {
+    if (this.#synced || !this.observation.isSynced) return false;
+    this.#synced = true;
+    this.moments.reach('after-first-sync');
+    await this.rollback.atPoint('after-first-sync', this.observation.status);
+    return true;
   }
 
   /** Starts a client; it does not wait for one that is killed, or whose store hangs, meanwhile. */
