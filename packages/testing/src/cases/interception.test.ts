@@ -26,6 +26,7 @@ async function write(
   todo: object,
   at: 'request' | 'row' = 'request',
   url = '/main/_bulk_docs',
+  more: readonly object[] = [],
 ): Promise<Tried> {
   const forwarded: JsonObject[] = [];
   const edits: JsonObject[] = [];
@@ -39,7 +40,7 @@ async function write(
   };
   const traffic = new Traffic(() => true, true);
   const interception = new Interception({
-    faults: new FaultBook([{ at, when, do: todo } as Fault], true, () => 0),
+    faults: new FaultBook([{ at, when, do: todo }, ...more] as Fault[], true, () => 0),
     traffic,
     wordOf: (name) => name,
     database: () => database,
@@ -202,6 +203,15 @@ describe('a row fault', () => {
     const tried = await write({ ids: ['p2'] }, { error: 'timeout', commit: true }, 'row');
     expect(idsIn(tried)).toEqual([['p1', 'p2', 'p3']]);
     expect(rowsIn(tried.outcome)[1]).toMatchObject({ id: 'p2', error: 'timeout' });
+  });
+
+  it('refuses its rows also where the answer to the whole is lost or cut', async () => {
+    const refusal = { at: 'row', when: { ids: ['p2'] }, do: { error: 'forbidden', reason: 'made up' } };
+    const lost = await write({}, { commit: true, network_error: 'reset' }, 'request', '/main/_bulk_docs', [refusal]);
+    expect(idsIn(lost)).toEqual([['p1', 'p3']]);
+    const cut = await write({}, { forward: true, keep_rows: 2 }, 'request', '/main/_bulk_docs', [refusal]);
+    expect(idsIn(cut)).toEqual([['p1', 'p3']]);
+    expect(rowsIn(cut.outcome).map((row) => row['error'])).toEqual([undefined, 'forbidden']);
   });
 
   it('counts the request and its documents, refused or not', async () => {

@@ -56,11 +56,16 @@ export class Interception {
       )
       .filter((fault) => this.options.faults.occurs(fault) === 'now');
     // A fault that only lets someone edit first leaves the answer to the next one.
+    // What the server does, it does row by row: a row that is refused is so, whatever becomes of the answer.
+    const byRows: Forward = (body) => {
+      const asked = body === undefined ? request : { ...request, body };
+      return this.#rows(word, asked, (changedBody) => passOn(changedBody ?? body));
+    };
     for (const fault of hits) {
-      const outcome = await this.#requestFault(fault, request, passOn);
+      const outcome = await this.#requestFault(fault, request, byRows);
       if (outcome !== undefined) return outcome;
     }
-    return this.#rows(word, request, passOn);
+    return byRows();
   }
 
   async #requestFault(fault: RequestFault, request: SeenRequest, forward: Forward): Promise<Outcome | undefined> {
@@ -84,7 +89,7 @@ export class Interception {
     };
   }
 
-  async #rows(word: string, request: SeenRequest, forward: Forward): Promise<Outcome> {
+  async #rows(word: string, request: SeenRequest, forward: Forward): Promise<Answer> {
     const docs = docsOf(request);
     if (docs === undefined) return forward();
     const faulty = new Map<string, RowFault>();
@@ -107,7 +112,7 @@ export class Interception {
     docs: readonly JsonObject[],
     faulty: ReadonlyMap<string, RowFault>,
     forward: Forward,
-  ): Promise<Outcome> {
+  ): Promise<Answer> {
     const isKept = (id: string): boolean => {
       const todo = faulty.get(id)?.do;
       if (todo?.error !== undefined) return todo.commit === true;
