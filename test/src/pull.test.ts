@@ -24,7 +24,10 @@ describe('what is pulled', () => {
   let asked: MemoryRequest[];
   /** Sizes of the requests, and the longest address. */
   let sizes: { body: number; url: number }[];
+  /** What becomes of an answer on its way. */
+  let reworded: (url: string, text: string) => string;
   beforeEach(() => {
+    reworded = (_url, text) => text;
     asked = [];
     sizes = [];
     server = new MemoryServer({
@@ -34,10 +37,13 @@ describe('what is pulled', () => {
       },
     });
     server.create('records');
-    const send: typeof fetch = (input, init) => {
+    const send: typeof fetch = async (input, init) => {
       const body = typeof init?.body === 'string' ? init.body.length : 0;
-      sizes.push({ body, url: (input instanceof Request ? input.url : String(input)).length });
-      return server.fetch(input, init);
+      const url = input instanceof Request ? input.url : String(input);
+      sizes.push({ body, url: url.length });
+      const answer = await server.fetch(input, init);
+      const { status, headers } = answer;
+      return new Response(reworded(url, await answer.text()), { status, headers });
     };
     device = new FakeDevice({ fetch: send });
   });
@@ -278,6 +284,67 @@ describe('what is pulled', () => {
     goOn();
     await device.clock.advance(120_000);
     expect(writes()).toBe(1);
+  });
+
+  /** What one more pull asks, the look of the push beside it. */
+  const round = async (): Promise<readonly string[]> => {
+    await pullAgain();
+    await status(({ push }) => push.state === 'idle');
+    asked.length = 0;
+    await pullAgain();
+    return asked
+      .map(({ method, resource }) => `${method} ${resource.replace(/^_local\/(afield-push|).*/, '_local/$1')}`)
+      .sort();
+  };
+
+  it.each<[string, Partial<ClientOptions>]>([
+    ['all documents', {}],
+    ['a selector', { pull: { selector: { type: 'person' } } }],
+    ['a list', { pull: { docIds: ['person-1', 'person-2'] } }],
+  ])(
+    'S2 a pull of %s that brings nothing asks twice: is it the same database, and is anything new',
+    async (_what, more) => {
+      there('person-1', 'person-2');
+      open(more);
+      await pulled();
+      const changes = more.pull === undefined ? 'GET _changes' : 'POST _changes';
+      expect(await round()).toEqual(['GET _local/', 'GET _local/afield-push', changes].sort());
+      // The next one still brings what is new, and says how far it came.
+      server.create('records').write([{ ...server.create('records').read('person-1'), colour: 'blue' }]);
+      asked.length = 0;
+      await pullAgain();
+      expect(fetched()).toEqual(['person-1']);
+      expect(
+        asked.filter(({ method, resource }) => method === 'PUT' && /^_local\/(?!afield)/.test(resource)),
+      ).toHaveLength(1);
+    },
+  );
+
+  it('S2 a cluster that names the present in other words each time gets no checkpoint for nothing', async () => {
+    there('person-1');
+    let answers = 0;
+    reworded = (url, text) =>
+      /\/_changes/.test(url)
+        ? text.replace(/"last_seq":"?(\d+)[^,}]*/, `"last_seq":"$1-g1AAAA${String(++answers)}"`)
+        : text;
+    open();
+    await pulled();
+    expect(await round()).toEqual(['GET _changes', 'GET _local/', 'GET _local/afield-push']);
+    there('person-2', 'person-3');
+    await pullAgain();
+    expect(await here()).toEqual(['person-1', 'person-2', 'person-3']);
+    expect(await round()).toEqual(['GET _changes', 'GET _local/', 'GET _local/afield-push']);
+  });
+
+  it('S2 a database that is made anew between two pulls is read from its beginning', async () => {
+    there('person-1', 'person-2');
+    open();
+    await pulled();
+    await round();
+    server.databases.delete('records');
+    there('clinic-1');
+    await pullAgain();
+    expect(await here()).toEqual(['clinic-1', 'person-1', 'person-2']);
   });
 
   it('V1 a long first pull shows how far it is while it runs', async () => {

@@ -5,7 +5,7 @@ import { replicateOnce, type ReplicateParts } from './replicate-once.js';
 import type { Errand } from './transfer.js';
 import type { Watch } from './watch.js';
 
-export interface PullParts extends ReplicateParts {
+export interface PullParts extends Omit<ReplicateParts, 'memory'> {
   /** Default: everything. */
   readonly pull?: PullOptions | undefined;
   readonly list: PullList;
@@ -13,11 +13,11 @@ export interface PullParts extends ReplicateParts {
 
 /** Brings the server's documents here. One pull each time it is wanted. */
 export class Pull {
-  readonly #parts: PullParts;
+  readonly #parts: PullParts & ReplicateParts;
   #wanted = true;
 
   constructor(parts: PullParts) {
-    this.#parts = parts;
+    this.#parts = { ...parts, memory: { serverId: undefined } };
   }
 
   /** The next step brings what is new. */

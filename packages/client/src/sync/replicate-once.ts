@@ -7,6 +7,7 @@ import { localStoreError } from '../retry/classify.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import { AttachmentReads } from './attachment-reads.js';
 import { asking, type PullFilter } from './pull-filter.js';
+import { PullRound, type PullMemory } from './pull-memory.js';
 import type { Watch } from './watch.js';
 
 const replicationResult = z.object({ docs_written: z.number() });
@@ -18,6 +19,7 @@ export interface ReplicateParts {
   readonly local: LocalDatabase;
   readonly url: string;
   readonly requests: Requests;
+  readonly memory: PullMemory;
   /** The server gives these documents to someone else, not to this user. The checkpoint passes them when it resolves. */
   readonly withheld: (ids: readonly string[]) => Promise<unknown>;
 }
@@ -52,13 +54,14 @@ export async function replicateOnce(parts: ReplicateParts, watch: Watch, how: Re
     adapter: 'http',
     skip_setup: true,
     fetch: (address: string, init: RequestInit = {}) =>
-      watched(() => {
-        const asked =
-          filter === undefined ? ([address, init] as const) : asking(address, init, filter, requests.timeoutMs / 2);
-        return requests.pouchFetch(...asked);
+      watched(async () => {
+        if (filter === undefined) return round.steady(address, await requests.pouchFetch(address, init));
+        return requests.pouchFetch(...asking(address, init, filter, requests.timeoutMs / 2));
       }),
   });
-  Object.assign(remote, facade(remote, { server, local, requests, filter, watched, withheld: parts.withheld }));
+  const round = new PullRound(remote, parts.memory);
+  const { withheld } = parts;
+  Object.assign(remote, round.calls(), facade(remote, { server, local, requests, round, filter, watched, withheld }));
   const replication = PouchDB.replicate(remote, local.pouch, {
     batch_size: 200,
     batches_limit: 2,
@@ -77,7 +80,9 @@ export async function replicateOnce(parts: ReplicateParts, watch: Watch, how: Re
     const result = replicationResult.safeParse(await replication);
     if (failure !== undefined) throw failure as Error;
     if (result.success) watch.bring(before + result.data.docs_written);
+    round.ended(watch.signal.aborted);
   } catch (error) {
+    round.ended(true);
     throw failure ?? localStoreError(error);
   } finally {
     watch.signal.removeEventListener('abort', stop);
@@ -92,15 +97,15 @@ function facade(
     server: ServerDatabase;
     local: LocalDatabase;
     requests: Requests;
+    round: PullRound;
     filter: PullFilter | undefined;
     watched: <Value>(call: () => Promise<Value>) => Promise<Value>;
     withheld: (ids: readonly string[]) => Promise<unknown>;
   },
 ): object {
-  const { server, local, requests, filter, watched, withheld } = parts;
+  const { server, local, requests, round, filter, watched, withheld } = parts;
   // A stand-in for PouchDB may have no more than its replication needs.
-  const has: Partial<Pick<PouchLike, 'id' | 'bulkGet'>> = remote;
-  const id = has.id?.bind(remote) ?? (() => Promise.resolve(''));
+  const has: Partial<Pick<PouchLike, 'bulkGet'>> = remote;
   const bulkGet = has.bulkGet?.bind(remote) ?? (() => Promise.resolve({ results: [] }));
   const attachments = new AttachmentReads(server, local);
   return {
@@ -113,7 +118,10 @@ function facade(
     // The answer only counts what is left to do. The replicator does not catch what it throws, and asks for it with each batch.
     info: () => Promise.resolve({ db_name: '', update_seq: 0, doc_count: 0 }),
     // A part of the checkpoint's id.
-    id: async () => (filter === undefined ? await id() : `${await id()} ${filter.key}`),
+    id: async () => {
+      const id = await round.serverId();
+      return filter === undefined ? id : `${id} ${filter.key}`;
+    },
     bulkGet: (options: BulkGetOptions) =>
       watched(async () => {
         const answer = await bulkGet(options);
