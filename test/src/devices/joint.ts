@@ -13,8 +13,9 @@ const mostTried = 12;
 export function isInJoint(asked: Asked, { history }: Known, ofDocument: readonly Judged[]): boolean {
   const applied = ofDocument.filter(({ outcome }) => outcome.is === 'applied');
   const ofDevice = inOrder(applied, asked.device);
-  const at = ofDevice.indexOf(asked);
-  const chosen = ofDevice.slice(Math.max(0, at - mostTried / 2), at + mostTried / 2);
+  // As many as are tried, wherever this one stands among them: the first may be healed together with all the others.
+  const from = Math.min(ofDevice.indexOf(asked) - mostTried / 2, ofDevice.length - mostTried);
+  const chosen = ofDevice.slice(Math.max(0, from)).slice(0, mostTried);
   return history.some((doc, place) => {
     const base = history[place - 1];
     return base !== undefined && canBecome(base, doc, chosen, asked);
