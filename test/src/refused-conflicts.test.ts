@@ -6,7 +6,9 @@ import { SyncedBed } from './synced-bed.js';
 
 const set = defineDocumentAction({
   name: 'set',
-  operation: z.strictObject({ to: z.record(z.string(), z.unknown()) }),
+  operation: z.strictObject({ to: z.record(z.string(), z.unknown()), from: z.optional(z.string()) }),
+  guard: (doc, { from = doc['colour'] }) =>
+    doc['colour'] === from ? undefined : { code: 'guard_mismatch', reason: 'It has another colour.' },
   isApplied: (doc, { to }) => Object.entries(to).every(([name, value]) => doc[name] === value),
   apply: (doc, { to }) => ({ ...doc, ...to }),
 });
@@ -67,6 +69,31 @@ describe('conflicts of documents that the server refuses', () => {
     await run(client, 'a', { colour: 'green' });
     await expect.poll(() => ask('a?conflicts=true')).toMatchObject({ colour: 'green', more: 1 });
     await failures(client, 0);
+  });
+
+  it('S2 S1 an operation that has failed when it was healed is counted beside one that the server refuses, for ever', async () => {
+    await withRule(noBlack);
+    const name = 'counted-beside';
+    const client = await begun({ name });
+    await client.documents.bulkDocs([{ _id: 'b', colour: 'red' }]);
+    await pushed(client);
+    offline();
+    const operations = [
+      { id: 'a', to: { colour: 'blue' }, from: 'red' },
+      { id: 'b', to: { colour: 'black' } },
+    ];
+    await client.enqueue({ target: 'local', actions: [{ action: 'set', operations }] });
+    await done(client);
+    await other('a', { colour: 'white' }, 2);
+    await online(client);
+    await pulled(client);
+    await failures(client, 2);
+    await bed.closeClients();
+    const again = open({ name });
+    await again.documents.put({ ...(await local(again, 'b')), more: 1 });
+    await looks(again);
+    await failures(again, 2);
+    expect(await firstValueFrom(again.bulkOperations$)).toMatchObject([{ applied: 0, failed: 2 }]);
   });
 
   it('S2 a server that takes no deletions: what healing has removed here is no failure, and is sent once', async () => {

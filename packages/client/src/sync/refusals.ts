@@ -244,7 +244,8 @@ export class Refusals {
       const wrong: ReportChange[] = [];
       for (const header of headers) {
         const stored = await this.#queue.docs.readRange(failurePrefix(sequenceOf(header._id)), failureDoc);
-        const count = stored.filter(({ refused }) => refused !== null).length;
+        // Beside them are those that have failed when they were healed: healing counts them there, too.
+        const count = stored.filter(({ refused, buried }) => refused !== null || buried !== undefined).length;
         if (this.#reports.of(header).refused === count) continue;
         wrong.push({ header, change: (report) => ({ ...report, refused: count }) });
       }
