@@ -55,6 +55,19 @@ describe('healing', () => {
     expect(await firstValueFrom(winner.client.conflicts$)).toMatchObject([{ id: 'p1', winner: before[0]?.rev }]);
   });
 
+  it('S2 that is so, too, where another device has removed the losing version before this one saw the winner', async () => {
+    const [a, b] = await two();
+    await a.set('p1', { phone: '2' });
+    const [own] = await a.leaves('p1');
+    for (const name of ['x', 'y']) await b.set('p1', { name });
+    await bring(a.documents, b.documents);
+    await b.documents.bulkDocs([{ _id: 'p1', _rev: own?.rev ?? '', _deleted: true }]);
+    expect(await b.live('p1')).toMatchObject([{ name: 'y', phone: '1' }]);
+    await bring(b.documents, a.documents);
+    await a.heal();
+    expect(await a.live('p1')).toMatchObject([{ name: 'y', phone: '2' }]);
+  });
+
   it('S2 a guard that does not hold on the version that won makes the operation fail, with its content kept', async () => {
     const [a, b] = await two();
     const ids = [await a.set('p1', { phone: '2' }, { phone: '1' }), await b.set('p1', { phone: '3' }, { phone: '1' })];
