@@ -16,6 +16,19 @@ describe('devices that change the same documents amid outages', () => {
     60_000,
   );
 
+  it.each([
+    ['a document made by two devices, of which the one that lost wins after all', 218],
+    ['operations that failed when they were healed, and whose branch wins after all', 319],
+    ['seven operations of one device that are healed in one revision', 87],
+  ])(
+    'S2 with %s, what each says of its operations is true, seed %i',
+    async (_what, seed) => {
+      const { violations } = await runDevices({ plan: { ...plan, operations: 20, documents: 5, seed }, quick: true });
+      expect(violations).toEqual([]);
+    },
+    60_000,
+  );
+
   it('S2 the same with PouchDB and a server over HTTP', async () => {
     const { violations, counts } = await runDevices({ plan: { ...plan, operations: 20 }, quick: false });
     expect(violations).toEqual([]);

@@ -115,6 +115,7 @@ class AfieldClient implements Client {
         changed();
         this.#work.reported();
       },
+      regained: (places) => this.#work.regained(places),
       signedInAnew: () => {
         void this.#sendRefusedAgain();
       },

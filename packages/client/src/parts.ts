@@ -22,6 +22,7 @@ import { Endings } from './queue/endings.js';
 import { DocumentHashes } from './queue/document-hashes.js';
 import { Failures } from './queue/failures.js';
 import { ConflictWatch } from './conflict-watch.js';
+import type { RegainedPlace } from './heal/regaining.js';
 import { OpenConflicts } from './heal/open-conflicts.js';
 import { Housekeeping } from './queue/housekeeping.js';
 import { Orphans } from './queue/orphans.js';
@@ -68,6 +69,8 @@ export interface Calls {
   readonly wrote: (target: Target) => void;
   /** The server has refused something, or taken it after all. */
   readonly refusalsChanged: () => void;
+  /** Operations that had failed are applied after all. Answers whether all publications know that they have events again. */
+  readonly regained: (places: readonly RegainedPlace[]) => Promise<boolean>;
   /** Someone has signed in anew. */
   readonly signedInAnew: () => void;
   /** The push has taken a step. */
@@ -232,6 +235,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     failures,
     reports,
     quarantine,
+    endings,
     actions,
     appVersion: options.appVersion,
     conflicts: openConflicts,
@@ -240,6 +244,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     wrote: () => {
       wrote('local');
     },
+    regained: calls.regained,
     failed: calls.refusalsChanged,
     found: calls.conflictsFound,
   });

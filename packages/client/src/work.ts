@@ -1,6 +1,7 @@
 import { ServerDatabase } from './http/server-database.js';
 import type { ClientStatus, Target, WorkCounts } from './model/states.js';
 import { retryCrashed } from './queue/crashed.js';
+import type { RegainedPlace } from './heal/regaining.js';
 import type { Header } from './queue/stored.js';
 import type { Parts } from './parts.js';
 import { resultsOf } from './options.js';
@@ -81,6 +82,12 @@ export class Work {
     }
     this.#results?.poke();
     this.#publish();
+  }
+
+  /** These operations have events again. Answers whether each publication has made durable that it looks at them. */
+  async regained(places: readonly RegainedPlace[]): Promise<boolean> {
+    const noted = await Promise.all(this.#publications.map((one) => one.lookAgain(places)));
+    return noted.every((isNoted) => isNoted);
   }
 
   /** The server may have revisions that it did not have before. */

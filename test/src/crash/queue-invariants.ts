@@ -1,5 +1,5 @@
 import { when, type Invariant, type QueueWrite } from './invariant.js';
-import { headerOf, isOutcome, recordOf, sequenceOf, type StoredHeader, isOverruled } from './stored.js';
+import { headerOf, isOutcome, isOverruled, recordOf, sequenceOf, type StoredHeader, type StoredRow } from './stored.js';
 import type { CrashWorld } from './world.js';
 
 const endStates = new Set(['done', 'done-with-failures', 'failed', 'cancelled']);
@@ -101,17 +101,30 @@ function passedOf(header: StoredHeader, queue: CrashWorld['queue']): string[] {
 const outcomesStay: Invariant = {
   name: 'outcomes-stay',
   design: 4,
-  stored: ({ doc, before }) => {
+  stored: ({ doc, before }, world) => {
     if (!String(doc['_id']).startsWith('b:') || before === undefined) return [];
-    const next = recordOf(doc).rows;
+    const { sequence, from, rows: next } = recordOf(doc);
+    const header = world.queue.header(sequence);
+    const mutations = header === undefined ? [] : world.queue.mutations(header);
+    const isHealed = (row: StoredRow, place: number): boolean =>
+      row.s === 'applied'
+        ? isOverruled(next[place])
+        : isOverruled(row) && next[place]?.s === 'applied' && isInWinner(mutations[from + place]?.id, row, world);
     return recordOf(before).rows.flatMap((row, place) =>
       when(
-        isOutcome(row) && next[place]?.s !== row.s && !(row.s === 'applied' && isOverruled(next[place])),
+        isOutcome(row) && next[place]?.s !== row.s && !isHealed(row, place),
         `${String(doc['_id'])}[${String(place)}] was ${row.s} and is ${next[place]?.s ?? 'gone'}`,
       ),
     );
   },
 };
+
+/** A revision of the operation is in the history of the version that counts on the device. */
+function isInWinner(id: unknown, { r, h = [] }: StoredRow, { local }: CrashWorld): boolean {
+  const tree = typeof id === 'string' ? local.tree(id) : undefined;
+  const won = tree?.path(tree.winner?.rev ?? '') ?? [];
+  return [r, ...h].some((rev) => rev !== undefined && won.includes(rev));
+}
 
 const oneForEachKey: Invariant = {
   name: 'one-for-each-key',

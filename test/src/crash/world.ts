@@ -143,12 +143,19 @@ export class CrashWorld {
    */
   diverge(id: string, changes: readonly StoredDocument[]): void {
     const [first = ''] = [...(this.records.tree(id)?.path(this.records.tree(id)?.winner?.rev ?? '') ?? [])].slice(-1);
-    const ids = [first.slice(first.indexOf('-') + 1)];
-    let doc = this.records.read(id, first) ?? {};
+    this.buildUpon(id, first, changes);
+  }
+
+  /** The same, upon any revision. */
+  buildUpon(id: string, base: string, changes: readonly StoredDocument[]): void {
+    const there = [this.records, this.local].find((database) => database.tree(id)?.get(base) !== undefined);
+    const path = there?.tree(id)?.path(base) ?? [];
+    const ids = path.map((rev) => rev.slice(rev.indexOf('-') + 1));
+    let doc = there?.read(id, base) ?? {};
     this.#byOthers(() => {
       changes.forEach((change, place) => {
         doc = { ...doc, ...change };
-        const start = place + 2;
+        const start = path.length + place + 1;
         ids.unshift(`${JSON.stringify(changes).length.toString(16).padStart(4, '0')}${String(place)}`.padEnd(32, 'f'));
         const rev = `${String(start)}-${ids[0] ?? ''}`;
         this.foreign.add(rev);

@@ -4,7 +4,7 @@ import { cameBack, outOfOrder, unasked, unequal } from './checks.js';
 import type { TestDevice } from './device.js';
 import { knownOf, type Known } from './known.js';
 import { firstDocuments } from './operations.js';
-import { isRegained, outcomeOf, untruth, type Judged } from './truths.js';
+import { outcomeOf, untruth, type Judged } from './truths.js';
 import type { World } from './world.js';
 
 /** What came out of a run. */
@@ -33,7 +33,7 @@ export async function judgeWorld(world: World): Promise<Verdict> {
   }
   const open = await openConflicts(world);
   const there = new Set(firstDocuments(world.ids).map(({ _id }) => _id));
-  let [revisions, regained] = [0, 0];
+  let revisions = 0;
   for (const id of world.ids) {
     const known = await knownOf(id, there.has(id), world.places, 'server');
     revisions += revisionsOf(known);
@@ -42,9 +42,8 @@ export async function judgeWorld(world: World): Promise<Verdict> {
     const left = world.foreign.has(id) ? open : new Map<string, ReadonlySet<string>>();
     violations.push(...unequal(known, world.places, left));
     for (const one of ofDocument) {
-      const { asked, outcome } = one;
+      const { asked } = one;
       const why = untruth(one, known, ofDocument);
-      regained += Number(isRegained(asked, outcome, known));
       if (why !== undefined) violations.push(`${id}: ${asked.key} (${asked.action}): ${why}`);
     }
     if (world.foreign.has(id)) continue; // an edit past the queue may do what no operation does
@@ -57,7 +56,7 @@ export async function judgeWorld(world: World): Promise<Verdict> {
     violations.push(`${String(extra)} revisions were written beyond those of the operations: healing does not end`);
   }
   const kills = world.devices.reduce((sum, device) => sum + device.kills, 0);
-  const counts = { applied, already: count('already-applied'), failed: count('failed'), regained, extra, kills };
+  const counts = { applied, already: count('already-applied'), failed: count('failed'), extra, kills };
   return { violations, counts: { ...counts, conflicts: open.get('server')?.size ?? 0, rounds: world.rounds } };
 }
 

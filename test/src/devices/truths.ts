@@ -41,6 +41,7 @@ export function untruth(judged: Judged, known: Known, ofDocument: readonly Judge
     case 'already-applied':
       return wasSo(judged, known) ? undefined : 'it is already applied, and no revision was ever so';
     case 'failed':
+      if (isThere(asked, known)) return `it has failed with ${outcome.failure.code}, and its value is there`;
       return falseReason(judged, outcome.failure, known);
   }
 }
@@ -74,6 +75,8 @@ function wasSo({ asked, sawNone }: Judged, known: Known): boolean {
  * - `missing`: since the operation was asked for, the store of its device has said that there is no such document.
  * - `conflicting_content`: some revision is a live document with other fields.
  * - any other code has no true reason here.
+ *
+ * Whatever the reason was: it is not failed when its own value is in the winner's history.
  */
 function falseReason({ asked, sawNone }: Judged, { code }: FailedOperation, known: Known): string | undefined {
   const others = liveBodies(known).filter((doc) => !isEffect(doc, asked) && !comesAfter(doc, asked, known));
@@ -94,9 +97,9 @@ function comesAfter({ _rev }: Doc, asked: Asked, known: Known): boolean {
 }
 
 /**
- * It has failed when it was run on the version that had won then, and a branch that holds it has won after all: the reason was
- * true, and yet the value is there.
+ * A value that only this operation sets is in the winner's history. It may have failed when it was run on the version that had
+ * won then; where a branch that holds it has won after all, it is applied.
  */
-export function isRegained(asked: Asked, outcome: Outcome, known: Known): boolean {
-  return outcome.is === 'failed' && asked.isUnique && sinceDeletion(known).some((doc) => isEffect(doc, asked));
+function isThere(asked: Asked, known: Known): boolean {
+  return asked.isUnique && sinceDeletion(known).some((doc) => isEffect(doc, asked));
 }

@@ -3,6 +3,7 @@ import type { Doc } from '../model/json.js';
 import { generationOf } from '../model/revision.js';
 import { hashOf } from '../queue/subjects.js';
 import { markOf } from './mark.js';
+import { afterFailed, regainedIn } from './regained.js';
 import { replay } from './replay.js';
 import { afterTreatment, losingLeaves, treatmentOf, type Examined, type OwnOperation } from './treatment.js';
 import { inOrder, judge, type Leaf } from './tree.js';
@@ -29,7 +30,7 @@ interface Revision {
 interface Own {
   readonly place: number;
   readonly revs: readonly string[];
-  readonly standing: 'counts' | 'over' | 'foreign';
+  readonly standing: 'counts' | 'failed' | 'foreign';
 }
 
 interface DeviceState {
@@ -38,6 +39,7 @@ interface DeviceState {
   /** How many of its operations it has run. */
   readonly ran: number;
   readonly own: readonly Own[];
+  /** Operations that have failed at once, or when they were healed. */
   readonly failures: readonly string[];
 }
 
@@ -69,6 +71,8 @@ export interface Mistakes {
   readonly removesAll?: boolean;
   /** A leaf with revisions of several devices is left to the others. */
   readonly marksNothing?: boolean;
+  /** What has failed when it was healed stays failed, whatever wins later. */
+  readonly regainsNothing?: boolean;
 }
 
 const docId = 'd';
@@ -188,7 +192,7 @@ function run(device: DeviceState, at: number, world: World): DeviceState | undef
   const { doc, outcomes } = replay(present, [{ ...operation, isBuried: true }]);
   const outcome = outcomes.get(0);
   if (operation.isForeign === true && (winner.deleted || doc === undefined)) return ran;
-  if (outcome?.kind === 'failed') return { ...ran, failures: [...device.failures, outcome.failure.code] };
+  if (outcome?.kind === 'failed') return { ...ran, failures: [...device.failures, nameOfOwn(device.ran)] };
   if (doc === undefined) return ran;
   const own = (rev: string): readonly Own[] => [
     ...device.own,
@@ -205,9 +209,12 @@ function run(device: DeviceState, at: number, world: World): DeviceState | undef
   return { ...ran, has: new Set([...device.has, rev]), own: own(rev) };
 }
 
-function heal(device: DeviceState, at: number, world: World): DeviceState | undefined {
+/** One look: what stands in the winner after all is applied again, what is buried is run on it. */
+function heal(before: DeviceState, at: number, world: World): DeviceState | undefined {
+  const device = regain(before, at, world);
   const examined = examinedOf(device, at, world);
   const treatment = treatmentOf(examined);
+  if (treatment === undefined && device !== before) return device;
   if (treatment === undefined) return world.mistakes.winnerToo === true ? healWinner(device, at, world) : undefined;
   const { winner } = treatment.judgement;
   const has = new Set(device.has);
@@ -221,8 +228,8 @@ function heal(device: DeviceState, at: number, world: World): DeviceState | unde
     has.add(rev);
   }
   const after = afterTreatment(examined, treatment, rev);
-  const codes = [...treatment.replay.outcomes.values()].flatMap((one) =>
-    one.kind === 'failed' ? one.failure.code : [],
+  const failed = [...treatment.replay.outcomes].flatMap(([place, one]) =>
+    one.kind === 'failed' ? (treatment.operations[place] ?? []) : [],
   );
   return {
     ...device,
@@ -231,10 +238,32 @@ function heal(device: DeviceState, at: number, world: World): DeviceState | unde
       const next = after.own.find(({ place }) => place === one.place);
       return next === undefined
         ? one
-        : { ...one, revs: next.revs, standing: next.standing === 'over' ? 'over' : one.standing };
+        : { ...one, revs: next.revs, standing: next.standing === 'failed' ? 'failed' : one.standing };
     }),
-    failures: [...device.failures, ...codes],
+    failures: [...device.failures, ...failed.map(({ place }) => nameOfOwn(place))],
   };
+}
+
+/** The same device where nothing that has failed stands in the winner. */
+function regain(device: DeviceState, at: number, world: World): DeviceState {
+  const places = new Set(world.mistakes.regainsNothing === true ? [] : standingOf(device, at, world));
+  if (places.size === 0) return device;
+  return {
+    ...device,
+    own: device.own.map((one) => (places.has(one.place) ? { ...one, standing: 'counts' } : one)),
+    failures: device.failures.filter((name) => ![...places].some((place) => nameOfOwn(place) === name)),
+  };
+}
+
+/** Its operations that have failed, and are in the winner's history after all. */
+function standingOf(device: DeviceState, at: number, world: World): readonly number[] {
+  const { leaves, own } = examinedOf(device, at, world);
+  const deletions = afterFailed(leaves, own).filter((rev) => world.revisions.get(rev)?.doc._deleted === true);
+  return regainedIn(leaves, own, new Set(deletions)).flatMap((found) => own[found]?.place ?? []);
+}
+
+function nameOfOwn(place: number): string {
+  return `operation ${String(place)}`;
 }
 
 /** The mistake: whoever sees a conflict runs its last operation once more, also when it is in the winner. */
@@ -293,10 +322,13 @@ function wrongAtEnd(state: State, world: World): string[] {
   }
   state.devices.forEach((device, at) => {
     if (device.ran !== world.scripts[at]?.length) problems.push('an operation was not run');
+    for (const place of standingOf(device, at, world)) {
+      problems.push(`${nameOfOwn(place)} of device ${String.fromCharCode(97 + at)} has failed, and is in the winner`);
+    }
     for (const { place, revs, standing } of device.own) {
       const operation = world.scripts[at]?.[place];
       if (standing !== 'counts' || operation === undefined) continue;
-      const name = `operation ${String(place)} of device ${String.fromCharCode(97 + at)}`;
+      const name = `${nameOfOwn(place)} of device ${String.fromCharCode(97 + at)}`;
       if (!winner.deleted && !revs.some((rev) => winner.ancestors.includes(rev))) problems.push(`${name} is lost`);
       const isDeletion = operation.action.missing === 'applied';
       const later = isDeletion && !winner.deleted ? laterThan(winner, revs, world) : true;

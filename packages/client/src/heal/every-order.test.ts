@@ -101,6 +101,13 @@ describe('every order of events', () => {
     expect(wrong(edited, { removesAll: true })).toContain('an edit of the app is lost');
   });
 
+  it('S2 operations that have failed would stay so though another branch with them has won, if nobody looked again', () => {
+    const script = threeDevices['guards'] ?? [];
+    expect(explored(script, '0', { regainsNothing: true }).problems.map(({ problem }) => problem)).toContainEqual(
+      expect.stringMatching(/has failed, and is in the winner/),
+    );
+  });
+
   it('S2 without marks a branch with operations of two devices would stay for ever', () => {
     const script = threeDevices['guards'] ?? [];
     expect(explored(script, '0', { marksNothing: true }).problems.map(({ problem }) => problem)).toContain(

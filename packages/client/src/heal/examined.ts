@@ -5,7 +5,7 @@ import { withoutHistory } from '../model/revision.js';
 import { endStates } from '../model/states.js';
 import type { Failures } from '../queue/failures.js';
 import { partAt } from '../queue/parts.js';
-import { failureId, refusedIn, sequenceOf, type RowState } from '../queue/stored.js';
+import { failureId, refusedIn, sequenceOf, type RowState, type StoredFailure } from '../queue/stored.js';
 import type { Writer, Writers } from '../queue/writers.js';
 import type { LocalDatabase } from '../store/local-database.js';
 import type { HealedRows } from './healed-rows.js';
@@ -16,6 +16,8 @@ import { inOrder, type Leaf, type OwnWrite } from './tree.js';
 export interface FoundOperation extends OwnOperation {
   readonly writer: Writer;
   readonly row: RowState;
+  /** Why it has failed since it was applied. */
+  readonly failure: StoredFailure | undefined;
 }
 
 /** A document with more than one leaf, and what we know of it. */
@@ -56,8 +58,10 @@ export async function examine(
       const row = rows.of(writer);
       if (row?.r === undefined) return [];
       const action = actionOf(writer, actions);
-      const standing = standingOf(writer, row, action, failures);
-      return [{ writer, row, action, content: writer.operation.c, standing, revs: [row.r, ...(row.h ?? [])] }];
+      const failure = failures.get(failureId(sequenceOf(writer.header._id), writer.index));
+      const standing = standingOf(row, action, failure);
+      const { c: content } = writer.operation;
+      return [{ writer, row, failure, action, content, standing, revs: [row.r, ...(row.h ?? [])] }];
     });
     const isUnderWay = ({ header, index, row }: Writer): boolean =>
       !isAtEnd(header) && (row.s === 'intent' || index >= header.cursor);
@@ -94,14 +98,14 @@ function actionOf({ header, index }: Writer, actions: ReadonlyMap<string, AnyAct
   return action?.kind === 'document' ? action : undefined;
 }
 
-function standingOf(
-  { header, index }: Writer,
+/** What an operation counts for that has an outcome; `failure` is that of this operation, if there is one. */
+export function standingOf(
   row: RowState,
   action: DocumentAction | undefined,
-  failures: Failures,
+  failure: StoredFailure | undefined,
 ): OwnWrite['standing'] {
+  if (failure?.buried !== undefined && failure.resolution === undefined) return 'failed';
   if (row.s === 'failed') return 'over';
-  const failure = failures.get(failureId(sequenceOf(header._id), index));
   // Refused by the server: until a person has decided, or the server takes it after all, it stays as it is.
   if (failure !== undefined) return failure.resolution === undefined ? 'held' : 'over';
   return action === undefined ? 'held' : 'counts';

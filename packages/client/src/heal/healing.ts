@@ -5,7 +5,6 @@ import { documentConflict } from '../queue/conflicts.js';
 import { keyOf } from '../queue/keys.js';
 import { partAt } from '../queue/parts.js';
 import type { Quarantine } from '../queue/quarantine.js';
-import type { Queue } from '../queue/queue.js';
 import { changesOf, type Reports } from '../queue/reports.js';
 import {
   failureId,
@@ -19,11 +18,11 @@ import {
 import { examine, type ExaminingParts, type Found, type FoundOperation } from './examined.js';
 import { HealedRows } from './healed-rows.js';
 import { findOwnWrites } from './own-writes.js';
+import { Regaining, type RegainingParts } from './regaining.js';
 import type { Settling } from './settling.js';
 import { afterTreatment, losingLeaves, treatmentOf, type Treatment } from './treatment.js';
 
-export interface HealingParts extends ExaminingParts {
-  readonly queue: Queue;
+export interface HealingParts extends ExaminingParts, RegainingParts {
   readonly reports: Reports;
   readonly quarantine: Quarantine;
   readonly settling: Settling;
@@ -32,7 +31,7 @@ export interface HealingParts extends ExaminingParts {
   readonly closed: AbortSignal;
   /** Documents were written. */
   readonly wrote: () => void;
-  /** Operations have failed that were applied before. */
+  /** Operations have failed that were applied before, or the other way round. */
   readonly failed: () => void;
 }
 
@@ -66,9 +65,11 @@ interface Patient extends Treatment<FoundOperation> {
  */
 export class Healing {
   readonly #parts: HealingParts;
+  readonly #regaining: Regaining;
 
   constructor(parts: HealingParts) {
     this.#parts = parts;
+    this.#regaining = new Regaining(parts);
   }
 
   /** One look at these documents. Throws what the store throws. */
@@ -76,8 +77,15 @@ export class Healing {
     const rows = new HealedRows(this.#parts.queue);
     const examined = await findOwnWrites(await examine(ids, rows, this.#parts), this.#parts.local);
     const later = new Set(examined.filter(({ isBusy }) => isBusy).map(({ id }) => id));
-    const ready = examined.filter(({ isBusy }) => !isBusy);
-    const patients = ready.flatMap((one) => (one.isRefused ? [] : this.#patientOf(one, later)));
+    const again = new Set<string>();
+    const idle = examined.filter(({ isBusy }) => !isBusy);
+    const free = await this.#regaining.regain(
+      idle.filter(({ isRefused }) => !isRefused),
+      rows,
+      again,
+    );
+    const ready = [...free, ...idle.filter(({ isRefused }) => isRefused)];
+    const patients = free.flatMap((one) => this.#patientOf(one, later));
     await this.#intend(patients, rows, later);
     await this.#write(patients, later);
     this.#keepFound(ready, patients, rows);
@@ -94,7 +102,12 @@ export class Healing {
       class: 'conflict',
       code: 'not-healed',
     });
-    return { healed: patients.filter(({ rev }) => rev !== undefined).length, later: [...later], held, error };
+    return {
+      healed: patients.filter(({ rev }) => rev !== undefined).length,
+      later: [...new Set([...later, ...again])],
+      held,
+      error,
+    };
   }
 
   /** What is to be done about one document; nothing where no operation is buried. */

@@ -75,7 +75,7 @@ export function afterTreatment<Own extends OwnOperation>(
   const own = examined.own.map((one): Own => {
     const outcome = outcomeOf.get(one);
     if (outcome === undefined) return one;
-    return outcome.kind === 'failed' ? { ...one, standing: 'over' } : { ...one, revs: [...one.revs, rev] };
+    return outcome.kind === 'failed' ? { ...one, standing: 'failed' } : { ...one, revs: [...one.revs, rev] };
   });
   if (doc === undefined) return { ...examined, own };
   const { winner } = judgement;

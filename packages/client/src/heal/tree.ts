@@ -15,9 +15,10 @@ export interface OwnWrite {
   readonly revs: readonly string[];
   /**
    * `counts`: it was applied, and must be in the winner's history. `held`: it must stay as it is until more is known (the
-   * server has refused it, or its action is not there). `over`: it failed since, or was given up: its content is kept.
+   * server has refused it, or its action is not there). `failed`: it failed when it was run again, and nobody has decided on
+   * that. `over`: it was given up, or done in another way. Of both the content is kept.
    */
-  readonly standing: 'counts' | 'held' | 'over';
+  readonly standing: 'counts' | 'held' | 'failed' | 'over';
 }
 
 /** What is to be done about the conflicts of one document. All of it follows from the tree and our own operations. */

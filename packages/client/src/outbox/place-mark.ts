@@ -1,7 +1,7 @@
 import { z } from 'zod/mini';
 import type { PublishContext, Publisher } from '../model/event.js';
 import { classifyError } from '../retry/classify.js';
-import { nothingTaken, type Progress } from './progress.js';
+import type { Progress } from './progress.js';
 
 /** What is kept at the place: a name of its own, and what the place has at least. */
 const leftMark = z.object({ id: z.string(), upTo: z.int() });
@@ -76,7 +76,7 @@ export class PlaceMark {
     const there = await marks.read(this.#storeId, context);
     const isKnown = progress.mark === undefined || there === progress.mark;
     if (isKnown && progress.mark !== undefined && !this.#isBehindOf(progress)) return progress;
-    const has = isKnown ? progress : { ...nothingTaken, upTo: Math.min(progress.upTo, upToOf(there)) };
+    const has = isKnown ? progress : backTo(progress, Math.min(progress.upTo, upToOf(there)));
     const text = JSON.stringify({ id: this.#newId(), upTo: has.upTo });
     this.#isBehind = false;
     this.#toLeave = text;
@@ -87,6 +87,11 @@ export class PlaceMark {
   #isBehindOf({ upTo, open, mark }: Progress): boolean {
     return this.#isBehind || open.length > 0 || upToOf(mark) !== upTo;
   }
+}
+
+/** All after this number is to be taken again. What waits from before it waits on. */
+function backTo({ open }: Progress, upTo: number): Progress {
+  return { upTo, open: open.filter(({ s }) => s <= upTo) };
 }
 
 function upToOf(text: string | undefined): number {

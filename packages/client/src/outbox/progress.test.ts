@@ -1,7 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Header } from '../queue/stored.js';
+import type { PublishContext } from '../model/event.js';
+import { storedVersion, transferId, type Header, type StoredTransfer } from '../queue/stored.js';
 import { applied, open, OutboxBed, type Tab } from './outbox-bed.fixture.js';
-import { afterLook, nothingTaken, readableEnd, untaken, type Entry } from './progress.js';
+import { PlaceMark } from './place-mark.js';
+import { afterLook, nothingTaken, readableEnd, untaken, withLate, type Entry } from './progress.js';
+import { takenBy } from './taken.js';
 
 describe('the progress of a publisher', () => {
   let tab: Tab;
@@ -35,6 +38,56 @@ describe('the progress of a publisher', () => {
     await tab.outcome(tab.queue.headers.get(1) as Header, [applied]);
     const done = afterLook(behind, [{ ...look, sequence: 1 }], tab.queue.headers.all());
     expect(done).toEqual({ upTo: 2, open: [] });
+  });
+
+  describe('when an operation has an event again that was passed over', () => {
+    const over = async (): Promise<readonly Header[]> => {
+      await tab.done(['a', 'b']);
+      await tab.done(['c']);
+      await tab.done(['d', 'e']);
+      return tab.queue.headers.all();
+    };
+
+    it('O7 S2 lists its bulk operation once more, and no other, until the event is taken', async () => {
+      const headers = await over();
+      const late = withLate({ upTo: 3, open: [] }, [{ sequence: 1, index: 1 }], headers);
+      expect(late).toEqual({ upTo: 3, open: [entry({ s: 1, n: 2, d: 2, w: [[1, 2]] })] });
+      expect(untaken(late, headers)).toBe(1);
+      expect(withLate(late, [{ sequence: 1, index: 1 }], headers)).toEqual(late);
+      const other = { sequence: 1, indexes: [1], taken: 0, waiting: [1], open: [] };
+      expect(afterLook(late, [other], headers)).toEqual(late);
+      expect(afterLook(late, [{ ...other, taken: 1, waiting: [] }], headers)).toEqual({ upTo: 3, open: [] });
+    });
+
+    it('O7 S2 changes nothing of what will be looked at anyway, or is not there any more', async () => {
+      const headers = await over();
+      const progress = { upTo: 1, open: [entry({ s: 3, n: 1, d: 1 })] };
+      const late = [
+        { sequence: 2, index: 0 },
+        { sequence: 3, index: 1 },
+        { sequence: 9, index: 0 },
+      ];
+      expect(withLate(progress, late, headers)).toEqual(progress);
+    });
+
+    it('O7 S2 counts as not taken: it is not forgotten before', async () => {
+      const headers = await over();
+      const data = JSON.stringify(withLate({ upTo: 3, open: [] }, [{ sequence: 1, index: 0 }], headers));
+      const state = { attempt: 0, attempts: 0, failedAttempts: 0, transferred: 0, wait: null, lastError: null };
+      const stored: StoredTransfer = { _id: transferId('publish:place'), v: storedVersion, ...state, data };
+      await tab.queue.docs.write([stored]);
+      const isTaken = await takenBy(tab.queue.docs, ['place']);
+      expect(headers.map(isTaken)).toEqual([false, true, true]);
+    });
+
+    it('O7 S2 stays listed when the place was made anew, and has forgotten all that came later', async () => {
+      const headers = await over();
+      const late = withLate({ upTo: 3, open: [], mark: 'old' }, [{ sequence: 1, index: 0 }], headers);
+      const marks = { read: () => Promise.resolve('{"id":"m","upTo":2}'), leave: () => Promise.resolve(true) };
+      const publisher = { name: 'place', publish: () => Promise.resolve({ accepted: [] }), marks };
+      const mark = new PlaceMark({ publisher, storeId: 's', newId: () => 'n', context: () => ({}) as PublishContext });
+      expect(await mark.look(late)).toMatchObject({ upTo: 2, open: late.open });
+    });
   });
 
   it.each([

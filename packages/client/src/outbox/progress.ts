@@ -17,7 +17,10 @@ const entry = z.object({
 });
 export type Entry = z.infer<typeof entry>;
 
-/** What one publisher has taken: all bulk operations up to `upTo` are over, the others are listed. */
+/**
+ * What one publisher has taken: all bulk operations up to `upTo` are over, but for those that are listed, because an event of
+ * theirs came late. Of the others those are listed that were looked at.
+ */
 export const progressData = z.object({
   upTo: z.int(),
   open: z.array(entry),
@@ -51,6 +54,32 @@ export function noEntry(sequence: number): Entry {
   return { s: sequence, n: 0, d: 0, w: [], o: [] };
 }
 
+/**
+ * The progress when these operations have events again that they had lost for a while: whether they were taken before is not
+ * known. They wait, whatever came later. What was not looked at yet, or is removed, stays as it is.
+ */
+export function withLate(
+  progress: Progress,
+  late: readonly { readonly sequence: number; readonly index: number }[],
+  headers: readonly Header[],
+): Progress {
+  const open = entriesOf(progress);
+  const present = new Map(headers.map((header) => [sequenceOf(header._id), header]));
+  for (const { sequence: s, index } of late) {
+    const header = present.get(s);
+    if (header === undefined) continue;
+    const over = { s, n: readableEnd(header), d: header.events ?? 0, w: [], o: [] };
+    const before = open.get(s) ?? (s <= progress.upTo ? over : noEntry(s));
+    if (index < before.n) open.set(s, { ...before, w: withAdded(before.w, [index]) });
+  }
+  return { ...progress, open: [...open.values()].sort((a, b) => a.s - b.s) };
+}
+
+/** Whether a bulk operation is over for a publisher, without a look at what it is. */
+export function isPassed({ upTo }: Progress, entries: ReadonlyMap<number, Entry>, sequence: number): boolean {
+  return sequence <= upTo && !entries.has(sequence);
+}
+
 /** The progress after these were looked at. `headers` in the order of their numbers. */
 export function afterLook(progress: Progress, looks: readonly Looked[], headers: readonly Header[]): Progress {
   const open = entriesOf(progress);
@@ -82,7 +111,8 @@ export function shortened(progress: Progress, headers: readonly Header[]): Progr
     open.delete(sequence);
     upTo = sequence;
   }
-  return { ...progress, upTo, open: [...open.values()].filter(({ s }) => s > upTo).sort((a, b) => a.s - b.s) };
+  const listed = [...open.values()].filter(({ s, w }) => s > upTo || w.length > 0);
+  return { ...progress, upTo, open: listed.sort((a, b) => a.s - b.s) };
 }
 
 /** Whether all events that this bulk operation will ever have are taken. */
@@ -116,7 +146,7 @@ export function untaken(progress: Progress, headers: readonly Header[]): number 
   let sum = 0;
   for (const header of headers) {
     const sequence = sequenceOf(header._id);
-    if (sequence <= progress.upTo) continue;
+    if (isPassed(progress, entries, sequence)) continue;
     const { d, w } = entries.get(sequence) ?? noEntry(sequence);
     sum += Math.max((header.events ?? 0) - d, countOf(w), 0);
   }

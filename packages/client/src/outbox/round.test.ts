@@ -3,7 +3,7 @@ import type { Header } from '../queue/stored.js';
 import { Held } from './held.js';
 import { looksAt } from './looks.js';
 import { applied, failed, open, nameOf, OutboxBed } from './outbox-bed.fixture.js';
-import { afterLook, nothingTaken, type Progress } from './progress.js';
+import { afterLook, nothingTaken, withLate, type Progress } from './progress.js';
 import { Round, type RoundParts } from './round.js';
 
 const storeId = 's';
@@ -49,6 +49,17 @@ describe('a round through the outbox', () => {
     }
     return { pages, progress: now };
   };
+
+  it('O7 S2 an event that came late in what is over is sent, and nothing else', async () => {
+    const bed = bedOf();
+    await bed.tab.done(['a', 'b', 'c']);
+    await bed.tab.done(['b']);
+    const late = withLate({ upTo: 2, open: [] }, [{ sequence: 1, index: 1 }], bed.tab.queue.headers.all());
+    expect(await all(bed, roundOf(bed, { looksAgain: true }), late)).toEqual({
+      pages: [['b@1:1']],
+      progress: { upTo: 2, open: [] },
+    });
+  });
 
   it('O8 what comes to be durable in an earlier bulk operation meanwhile comes before all later ones', async () => {
     const bed = bedOf();

@@ -4,7 +4,7 @@ import { sequenceOf, type Header } from '../queue/stored.js';
 import type { Events, Place } from './events.js';
 import { hashOfDocument, type Held } from './held.js';
 import { NewPage, type Page } from './page.js';
-import { entriesOf, isAtEnd, isOver, noEntry, readableEnd, type Entry, type Progress } from './progress.js';
+import { entriesOf, isAtEnd, isOver, isPassed, noEntry, readableEnd, type Entry, type Progress } from './progress.js';
 import { firstOf, type Range } from './ranges.js';
 
 const perRead = 100;
@@ -47,7 +47,7 @@ export class Round {
     // Each page begins with the oldest again: what has come to be durable there meanwhile comes before all later ones.
     for (const header of this.#parts.queue.headers.all()) {
       const sequence = sequenceOf(header._id);
-      if (sequence <= progress.upTo) continue;
+      if (isPassed(progress, entries, sequence)) continue;
       const entry = entries.get(sequence) ?? noEntry(sequence);
       if (isOver(header, entry)) continue;
       if (!(await this.#read(header, entry, page))) return page.done();

@@ -2,7 +2,8 @@ import type { Clock } from '../model/environment.js';
 import type { Failures } from './failures.js';
 import type { Quarantine } from './quarantine.js';
 import type { Queue } from './queue.js';
-import { changesOf, type Reports } from './reports.js';
+import { changesOf, type ReportChange, type Reports } from './reports.js';
+import { removed } from './stored-docs.js';
 import { failureDoc, failureId, sequenceOf, withRev, type StoredFailure, type StoredQuarantine } from './stored.js';
 
 const failuresPerWrite = 500;
@@ -46,6 +47,31 @@ export class Endings {
     for (let from = 0; from < failures.length; from += failuresPerWrite) {
       await this.#endSome(failures.slice(from, from + failuresPerWrite), conflicts);
     }
+  }
+
+  /**
+   * Removes failures that are none after all, with their conflicts: healing counts them no longer among the refused ones.
+   * Answers with the names of those that are removed: what a person, or another tab, has ended first stays.
+   */
+  async takeBack(failures: readonly StoredFailure[]): Promise<ReadonlySet<string>> {
+    const known = await this.#conflictsOf(failures);
+    const conflicts = failures.flatMap((failure) => known.get(placeOf(failure)) ?? []);
+    const counted = (some: readonly StoredFailure[], step: 1 | -1): readonly ReportChange[] =>
+      changesOf(this.#queue.headers.all(), some, (report, count) => ({
+        ...report,
+        refused: Math.max(0, report.refused + step * count),
+      }));
+    const gone = [...failures, ...conflicts].map(({ _id, _rev }) => removed(_id, _rev));
+    const revs = await this.#reports.write(counted(failures, -1), gone);
+    const lost = failures.filter(({ _id }) => !revs.has(_id));
+    if (lost.length > 0) {
+      await this.#reports.write(counted(lost, 1));
+      await this.#failures.reload();
+    }
+    this.#quarantine.takenBack(conflicts.flatMap(({ _id }) => (revs.has(_id) ? [_id] : [])));
+    const names = failures.flatMap(({ _id }) => (revs.has(_id) ? [_id] : []));
+    this.#failures.removed(names);
+    return new Set(names);
   }
 
   /** Stores a conflict that is closed, with its failure. False when someone else was faster. */

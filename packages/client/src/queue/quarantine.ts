@@ -38,7 +38,7 @@ export class Quarantine {
     clock: Clock;
     /** Something that is shown has changed. */
     changed: () => void;
-    /** This tab has stored something: the others read it. */
+    /** This tab has stored or removed something: the others read it. */
     added: () => void;
   }) {
     this.#queue = parts.queue;
@@ -94,6 +94,13 @@ export class Quarantine {
       this.#known.delete(id);
     }
     if (ids.length > 0) this.#changed();
+  }
+
+  /** What this tab has removed, because it is no conflict any more. */
+  takenBack(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    this.removed(ids);
+    this.#added();
   }
 
   /** Those that are open, or those that a person has decided on; oldest first. */

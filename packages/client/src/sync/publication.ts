@@ -12,6 +12,7 @@ import {
   progressData,
   untaken,
   waitingCount,
+  withLate,
   type Progress,
 } from '../outbox/progress.js';
 import { firstOf, within } from '../outbox/ranges.js';
@@ -108,6 +109,16 @@ export class Publication implements Carrier {
     this.#isAhead = false;
     if (this.#looks === 'none') this.#looks = 'unconfirmed';
     this.poke();
+  }
+
+  /**
+   * These operations have events again that it may have passed. Durable when it resolves with true; false: it is at work, and
+   * is to be asked again.
+   */
+  async lookAgain(late: readonly { readonly sequence: number; readonly index: number }[]): Promise<boolean> {
+    if (this.#transfer.isRunning) return false;
+    await this.#transfer.amend((progress) => withLate(progress, late, this.#parts.queue.headers.all()));
+    return true;
   }
 
   /** A person has decided about failures: an event that waits may have been given up. */

@@ -129,6 +129,11 @@ export class Transfer<Data, Step> implements Carrier {
     });
   }
 
+  /** Whether a step is under way, or what it remembers is being changed. */
+  get isRunning(): boolean {
+    return this.#running !== undefined;
+  }
+
   /** Another tab may have changed what is remembered: it is read anew before the next step. */
   reread(): void {
     this.#isStale = true;

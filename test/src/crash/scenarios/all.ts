@@ -1,6 +1,6 @@
 import type { Scenario } from '../scenario.js';
 import { conflictingDuplicate, duplicate } from './duplicates.js';
-import { heal } from './heal.js';
+import { heal, regain } from './heal.js';
 import { move } from './move.js';
 import { publish } from './publish.js';
 import { cancel, conflict, lateLeader, redrive, silence, takeOver } from './trouble.js';
@@ -18,6 +18,7 @@ export const scenarios: readonly Scenario[] = [
   publish,
   move,
   heal,
+  regain,
   cancel,
   redrive,
   takeOver,

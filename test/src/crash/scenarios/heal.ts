@@ -67,3 +67,58 @@ export const heal: Scenario = {
     ...liveVersions(world, { a: 1, b: 1, c: 0, d: 1, e: 2 }),
   ],
 };
+
+/** The revision that an operation of ours has written. */
+function writtenBy(world: CrashWorld, key: string, index: number): string {
+  const header = world.queue.headers().find((one) => one.key === key);
+  return (header === undefined ? undefined : world.queue.mutations(header)[index]?.row?.r) ?? '';
+}
+
+export const regain: Scenario = {
+  name: 'regain',
+  lines: 'S2 O7',
+  says: 'operations fail when they are run on what has won; then others have built upon their own versions, and those win',
+  targets: ['local'],
+  documents: atHome('a', 'b', 'c', 'd'),
+  steps: [
+    (app) =>
+      app.queue({
+        target: 'local',
+        key: 'first',
+        actions: [{ action: 'set-parent', operations: [move('a'), move('b'), move('c')] }],
+      }),
+    async (app) => {
+      await app.client.start();
+      await app.becomes('first', ({ state }) => state === 'done' || state === 'done-with-failures');
+    },
+    async (app) => {
+      const { world } = app;
+      for (const id of ['a', 'b', 'c']) world.diverge(id, [{ parent: { _id: 'h3' } }, { name: `${id}3` }]);
+      app.client.syncNow();
+      await app.becomes('first', ({ failed }) => failed === 3);
+    },
+    (app) =>
+      app.queue({
+        target: 'local',
+        key: 'second',
+        actions: [{ action: 'update', operations: [{ id: 'd', patch: { note: 'd' } }] }],
+      }),
+    (app) => {
+      const { world } = app;
+      world.buildUpon('a', writtenBy(world, 'first', 0), [{ name: 'a4' }, { name: 'a5' }, { name: 'a6' }]);
+      world.buildUpon('b', writtenBy(world, 'first', 1), [{ name: 'b4' }, { name: 'b5' }, { parent: { _id: 'h4' } }]);
+      app.client.syncNow();
+      return Promise.resolve();
+    },
+  ],
+  expected: (world) => [
+    ...outcomesAre(world, 'first', 'applied', 'applied', 'failed'),
+    ...outcomesAre(world, 'second', 'applied'),
+    ...codesAre(world, 'guard_mismatch'),
+    ...fieldIs(world, 'a', 'parent', { _id: 'h2', parent: { _id: 'd1' } }),
+    ...fieldIs(world, 'b', 'parent', { _id: 'h4' }),
+    ...fieldIs(world, 'c', 'parent', { _id: 'h3' }),
+    // The branches that others have made at home lose now, and nobody here has made them.
+    ...liveVersions(world, { a: 2, b: 2, c: 1 }),
+  ],
+};
