@@ -35,6 +35,7 @@ import { Intake } from './queue/intake.js';
 import { operationCopyOf } from './queue/copy.js';
 import { checkFilter, checkListFilter, checkQuarantineFilter, checkRetryOptions } from './queue/failure-filter.js';
 import type { Header } from './queue/stored.js';
+import { beginWait } from './retry/wait.js';
 import { checkSeen } from './sync/seen.js';
 import { notExternal } from './replication.js';
 import { SharedStore } from './shared-store.js';
@@ -42,6 +43,9 @@ import { Shown } from './shown.js';
 import type { StatusParts } from './status.js';
 import { unreported } from './sync/results.js';
 import { Work } from './work.js';
+
+/** Other tabs are told so long after something was refused, of all that was refused by then. */
+const refusalsMs = 1000;
 
 /** Opens the client of one user at one server. Throws `AfieldError` when an option is wrong; touches no network before `start()`. */
 export function createClient(options: ClientOptions): Client {
@@ -114,6 +118,7 @@ class AfieldClient implements Client {
       refusalsChanged: () => {
         changed();
         this.#work.reported();
+        this.#announceRefusals();
       },
       regained: (places) => this.#work.regained(places),
       signedInAnew: () => {
@@ -472,6 +477,15 @@ class AfieldClient implements Client {
     this.#store.announceChanged();
   }
 
+  /** The other tabs read all anew: not for each of many that the server refuses one after another. */
+  #announceRefusals(): void {
+    const { scheduler, environment } = this.#parts;
+    if (this.#closing.signal.aborted || scheduler.isWaiting('refusals')) return;
+    scheduler.wait('refusals', beginWait(environment.clock, refusalsMs), () => {
+      this.#store.announceChanged();
+    });
+  }
+
   /** Something new is durable: it is shown, run, and said to the other tabs. */
   #announce(): void {
     this.#poke();
@@ -491,12 +505,13 @@ class AfieldClient implements Client {
   }
 
   #now(): Omit<StatusParts, 'bulkOperations'> {
-    const { options, environment, queue, reports, quarantine, openConflicts, session } = this.#parts;
+    const { options, environment, queue, reports, quarantine, edits, openConflicts, session } = this.#parts;
     return {
       leader: this.#work.isLeader,
       online: environment.connectivity.online(),
       unreported: options.results === undefined ? 0 : unreported(queue, reports).length,
       ...this.#work.status(),
+      failedEdits: edits.open,
       quarantined: quarantine.open,
       conflicts: openConflicts.count,
       signInRequired: session.isRefused || (session.askingForMs ?? 0) >= quietMs,

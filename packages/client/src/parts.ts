@@ -102,7 +102,14 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const queueStore = new LocalDatabase(() => new options.PouchDB(`${options.name}-afield-queue`));
   const documentStore = new LocalDatabase(() => new options.PouchDB(options.documents ?? options.name));
   const queue = new Queue(queueStore, breathe);
-  const edits = new EditFailures(queue);
+  const edits = new EditFailures({
+    queue,
+    shown: changed,
+    unread: () => {
+      warn('Refused edits of the app could not be read. `failed` counts them when they were read again.');
+    },
+    closed,
+  });
   const failures = new Failures(queue.docs, () => {
     edits.changed();
     calls.failuresChanged();

@@ -622,14 +622,20 @@ describe('a plan', () => {
 
   it('the result on the server names the plan and what came of it', async () => {
     const sent: unknown[] = [];
+    const stored = new Map<string, object>();
     const client = open([moveAll], {
       results: 'http://couch.test/results',
       environment: {
         fetch: (input, init) => {
           const body = JSON.parse(init?.body as string) as { keys?: string[]; docs?: { _id: string }[] };
           sent.push(...(body.docs ?? []).filter(({ _id }) => _id.startsWith('result:')));
+          for (const doc of body.docs ?? []) stored.set(doc._id, { ...doc, _rev: '1-x' });
+          const rowOf = (key: string): object => {
+            const doc = stored.get(key);
+            return doc === undefined ? { key, error: 'not_found' } : { id: key, key, value: { rev: '1-x' }, doc };
+          };
           const json = (input as string).includes('_all_docs')
-            ? { rows: body.keys?.map((key) => ({ key, error: 'not_found' })) }
+            ? { rows: body.keys?.map(rowOf) }
             : body.docs?.map(({ _id }) => ({ id: _id, ok: true, rev: '1-x' }));
           return Promise.resolve(new Response(JSON.stringify(json)));
         },

@@ -97,7 +97,7 @@ export class SharedStore {
       return this.read();
     });
     pageEvents.listen((news) => environment.channel(`afield:${name}:events`, news));
-    this.#reading = this.#readQuarantine();
+    this.#reading = this.#readLater();
     return storeId;
   }
 
@@ -110,10 +110,11 @@ export class SharedStore {
     if (isOurs === true) await look();
   }
 
-  /** Opening reads headers alone: what is in quarantine is shown a moment later. */
-  async #readQuarantine(): Promise<void> {
-    const { quarantine, environment, closed } = this.#parts;
+  /** Opening reads headers alone: what is in quarantine, and refused edits of the app, are shown a moment later. */
+  async #readLater(): Promise<void> {
+    const { quarantine, edits, environment, closed } = this.#parts;
     await environment.breathe();
+    edits.follow();
     try {
       if (!closed.aborted) await quarantine.ready();
     } catch {

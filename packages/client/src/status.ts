@@ -46,6 +46,8 @@ export interface StatusParts extends Pick<
   readonly leader: boolean;
   readonly online: boolean;
   readonly unreported: number;
+  /** Edits of the app that the server refused, and that are open. */
+  readonly failedEdits: number;
   readonly quarantined: number;
   readonly conflicts: number;
   readonly signInRequired: boolean;
@@ -79,14 +81,14 @@ function notDoneOf({ total, applied, alreadyApplied, failed }: Header): number {
 
 /** What is shown of the whole client. */
 export function clientStatus(parts: StatusParts): ClientStatus {
-  const { bulkOperations, ...rest } = parts;
+  const { bulkOperations, failedEdits, ...rest } = parts;
   const open = bulkOperations.filter(({ state }) => !endStates.has(state));
   const first = open[0];
   return {
     ...rest,
     state: first?.state ?? 'idle',
     pending: open.reduce((sum, one) => sum + pendingOf(one), 0),
-    failed: bulkOperations.reduce((sum, { failed }) => sum + failed, 0),
+    failed: bulkOperations.reduce((sum, { failed }) => sum + failed, failedEdits),
     oldestPendingSince: first?.queuedAt,
   };
 }

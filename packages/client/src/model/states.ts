@@ -103,7 +103,11 @@ export interface ClientStatus {
   readonly online: boolean;
   /** Operations without an outcome; a plan whose operations are not known yet counts as one. */
   readonly pending: number;
-  /** Operations that failed for good. */
+  /**
+   * Failures that are open, as many as `failures$` lists: operations that failed for good (the sum of `failed` of all bulk
+   * operations), and documents that the app edited itself and the server refused. `drained()`, `logout()` and the device
+   * document count the same.
+   */
   readonly failed: number;
   /** Bulk operations at their end whose result is not on the server yet. */
   readonly unreported: number;

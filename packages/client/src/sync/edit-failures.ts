@@ -5,17 +5,39 @@ import { editFailureId, failureDoc, type StoredFailure } from '../queue/stored.j
 /** Documents that the app edited itself and the server refused: failures of no bulk operation. */
 export class EditFailures {
   readonly #queue: Queue;
+  readonly #shown: () => void;
+  readonly #unread: () => void;
+  readonly #closed: AbortSignal;
+  #isFollowed = false;
+  #isReading = false;
   #known: readonly StoredFailure[] = [];
   /** The reading that `known` is from, or will be; undefined: it must be read again. */
   #reading: Promise<readonly StoredFailure[]> | undefined;
 
-  constructor(queue: Queue) {
-    this.#queue = queue;
+  constructor(parts: {
+    queue: Queue;
+    /** The number of those that are open is another one. */
+    shown: () => void;
+    /** They could not be read. */
+    unread: () => void;
+    closed: AbortSignal;
+  }) {
+    this.#queue = parts.queue;
+    this.#shown = parts.shown;
+    this.#unread = parts.unread;
+    this.#closed = parts.closed;
   }
 
-  /** They may have changed: they are read again when someone asks for them. */
+  /** They may have changed: they are read again when someone asks for them, at once when they are followed. */
   changed(): void {
     this.#reading = undefined;
+    this.#follow();
+  }
+
+  /** What is shown counts them from now on (V1). The store is open. */
+  follow(): void {
+    this.#isFollowed = true;
+    this.#follow();
   }
 
   /** As they are stored, read again when they may have changed. */
@@ -24,7 +46,7 @@ export class EditFailures {
     const reading = this.#reading;
     try {
       const list = await reading;
-      if (this.#reading === reading) this.#known = list;
+      if (this.#reading === reading) this.#keep(list);
       return list;
     } catch (error) {
       if (this.#reading === reading) this.changed();
@@ -42,8 +64,36 @@ export class EditFailures {
 
   /** How many no person has decided on, as they were read last. */
   get open(): number {
-    return this.#known.filter(({ resolution }) => resolution === undefined).length;
+    return openOf(this.#known);
   }
+
+  #keep(list: readonly StoredFailure[]): void {
+    const isNews = openOf(list) !== this.open;
+    this.#known = list;
+    if (isNews) this.#shown();
+  }
+
+  #follow(): void {
+    if (!this.#isFollowed || this.#closed.aborted) return;
+    if (!this.#isReading) void this.#readAll();
+  }
+
+  /** Whatever changes while they are read: the last reading is newer. */
+  async #readAll(): Promise<void> {
+    this.#isReading = true;
+    try {
+      do await this.list();
+      while (this.#reading === undefined && !this.#closed.aborted);
+    } catch {
+      if (!this.#closed.aborted) this.#unread();
+    }
+    // Not a moment later: what changes from now on is read anew.
+    this.#isReading = false;
+  }
+}
+
+function openOf(list: readonly StoredFailure[]): number {
+  return list.filter(({ resolution }) => resolution === undefined).length;
 }
 
 /** As one text: when it differs from what was delivered, they are sent again. */
