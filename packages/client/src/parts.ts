@@ -33,6 +33,7 @@ import { Refused } from './queue/refused.js';
 import { Reports } from './queue/reports.js';
 import type { Header } from './queue/stored.js';
 import { Retries } from './queue/retries.js';
+import { TakenOver } from './queue/taken-over.js';
 import { Writers } from './queue/writers.js';
 import { replicationOf } from './replications.js';
 import { RetryPolicy } from './retry/policy.js';
@@ -126,7 +127,8 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     added: calls.quarantineAdded,
   });
   const endings = new Endings({ queue, failures, reports, quarantine, clock });
-  const retries = new Retries({ queue, failures, reports, endings, clock, newId, payloadOf });
+  const takenOver = new TakenOver({ queue, failures, endings, clock });
+  const retries = new Retries({ queue, failures, reports, endings, takenOver, clock, newId, payloadOf });
   const quarantineControl = new QuarantineControl({ quarantine, queue, endings, clock, newId, payloadOf });
   const refused = new Refused({ quarantine, contents: queue.contents, newId, payloadOf, planRequestOf });
 
@@ -180,7 +182,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
   const runner = new Runner({
     queue,
     failures,
-    retries,
+    takenOver,
     quarantine,
     quarantineControl,
     actions,

@@ -3,24 +3,23 @@ import type { EnqueueReceipt } from '../model/client.js';
 import type { Clock } from '../model/environment.js';
 import { AfieldError } from '../model/errors.js';
 import type { NotDoneOperation, Target } from '../model/states.js';
-import type { EndedFailure, Endings } from './endings.js';
+import type { Endings } from './endings.js';
 import type { Failures } from './failures.js';
 import { newHeader, partsOf } from './new-header.js';
 import { receiptOf } from './receipt.js';
-import { derivedFrom, derivedKey, keyOf, storedKey } from './keys.js';
+import { derivedFrom, derivedKey, storedKey } from './keys.js';
 import type { Queue } from './queue.js';
 import type { Reports } from './reports.js';
+import { restOf } from './rest.js';
 import {
-  isOutcome,
   isUnplanned,
-  payloadSize,
   sequenceOf,
   type Header,
   type PlanHeader,
   type StoredFailure,
   type StoredOperation,
 } from './stored.js';
-import { withdraw } from './withdrawal.js';
+import type { TakenOver } from './taken-over.js';
 
 /** A failure that is queued anew, perhaps with another id or content. */
 export interface Retried {
@@ -30,19 +29,20 @@ export interface Retried {
 
 /**
  * Queues anew what failed, or what a bulk operation did not do (R19). The new bulk operation is durable first and
- * names what it took over; then that is marked. A crash in between is made good before the new one runs.
+ * names what it took over; then that is marked. A crash in between is made good before the new one runs
+ * (`TakenOver`).
  */
 export class Retries {
   readonly #queue: Queue;
   readonly #failures: Failures;
   readonly #reports: Reports;
   readonly #endings: Endings;
+  readonly #takenOver: TakenOver;
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #payloadOf: (bulkOperationId: string) => string;
   /** Ids of those that have marked all that they took over. */
   readonly #marked = new Set<string>();
-  readonly #settling = new Map<string, Promise<boolean>>();
   #working: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
@@ -50,6 +50,7 @@ export class Retries {
     failures: Failures;
     reports: Reports;
     endings: Endings;
+    takenOver: TakenOver;
     clock: Clock;
     newId: () => string;
     /** How the ids of its payloads begin. */
@@ -59,6 +60,7 @@ export class Retries {
     this.#failures = parts.failures;
     this.#reports = parts.reports;
     this.#endings = parts.endings;
+    this.#takenOver = parts.takenOver;
     this.#clock = parts.clock;
     this.#newId = parts.newId;
     this.#payloadOf = parts.payloadOf;
@@ -103,7 +105,7 @@ export class Retries {
   }
 
   async #appendRest(header: Header): Promise<EnqueueReceipt | undefined> {
-    const rest = await this.#restOf(header);
+    const rest = await restOf(this.#queue, header);
     if (rest.length === 0) throw new AfieldError('nothing_left', `The bulk operation ${header.id} has no rest.`);
     const { target, lane, key, id, rate } = header;
     const given = { target, lane, ...rateOf(rate) };
@@ -114,7 +116,7 @@ export class Retries {
   async #continuationOf({ id }: Header): Promise<string | undefined> {
     await this.#queue.headers.loadNew();
     const found = this.#queue.headers.all().find(({ continues }) => continues === id);
-    if (found !== undefined) await this.settle(found);
+    if (found !== undefined) await this.#takenOver.settle(found);
     return found?.id;
   }
 
@@ -123,7 +125,7 @@ export class Retries {
     const found = await this.#queue.headers.find(bulkOperationId);
     const header = await this.#queue.headers.refresh(sequenceOf(found._id));
     if (isUnplanned(header)) return [];
-    return (await this.#restOf(header)).map(({ action, index, operation: { i, k, c } }) => ({
+    return (await restOf(this.#queue, header)).map(({ action, index, operation: { i, k, c } }) => ({
       bulkOperationId,
       index,
       key: k ?? '',
@@ -142,7 +144,7 @@ export class Retries {
     const given = { id, key: derived, target, payload, parts: [], queuedAt: this.#clock.wall(), plan };
     const made = newHeader({ ...given, lane, continues: header.id, derived: true }, []);
     const anew = await this.#queue.numbers.take({ ...made, subjects });
-    if (!(await this.settle(anew))) return undefined;
+    if (!(await this.#takenOver.settle(anew))) return undefined;
     return receiptOf(anew);
   }
 
@@ -177,74 +179,6 @@ export class Retries {
   }
 
   /**
-   * Marks what a bulk operation took over, as far as it is not marked yet. One whose operations another one took over at
-   * the same moment is withdrawn before it runs. Answers whether this one stays.
-   */
-  settle(header: Header): Promise<boolean> {
-    // Whoever has queued it and whoever runs it may ask at the same moment: marked twice would be counted twice for a while.
-    const underWay = this.#settling.get(header.id);
-    if (underWay !== undefined) return underWay;
-    const settling = this.#settle(header).finally(() => this.#settling.delete(header.id));
-    this.#settling.set(header.id, settling);
-    return settling;
-  }
-
-  async #settle(header: Header): Promise<boolean> {
-    if (header.continues !== undefined) {
-      const continuedBy = await this.#settleRest(header, header.continues);
-      if (continuedBy !== header.id) return this.#withdraw(header, continuedBy);
-    }
-    if (header.retries !== true) return true;
-    await this.#failures.load();
-    const at = this.#clock.wall();
-    const names: (string | undefined)[] = [];
-    const marked: EndedFailure[] = [];
-    for (let from = 0; from < header.total; from += payloadSize) {
-      const operations = await this.#queue.contents.operations(header, from, payloadSize);
-      operations.forEach(({ f }, place) => {
-        names.push(f);
-        const failure = f === undefined ? undefined : this.#failures.get(f);
-        // What the server refused is over when the server takes it, not before.
-        if (failure === undefined || failure.resolution !== undefined || failure.refused !== null) return;
-        const resolution = { how: 'retried', bulkOperationId: header.id, index: from + place, at } as const;
-        marked.push({ ...failure, resolution });
-      });
-    }
-    await this.#endings.end(marked);
-    // What a person took out of quarantine counts whatever becomes of the failure: discarded, or retried at the same moment.
-    if (header.taken !== undefined) return true;
-    const resolutions = names.map((name) => this.#failures.get(name ?? '')?.resolution);
-    const isOurs = resolutions.some(
-      (one) => one === undefined || (one.how === 'retried' && one.bulkOperationId === header.id),
-    );
-    if (isOurs) return true;
-    const [first] = resolutions;
-    return this.#withdraw(header, first?.how === 'retried' ? first.bulkOperationId : undefined);
-  }
-
-  /** Marks that the rest of one was taken over. Answers by whom: the first that says so. */
-  async #settleRest(header: Header, continues: string): Promise<string> {
-    try {
-      const sequence = sequenceOf((await this.#queue.headers.find(continues))._id);
-      const { header: old } = await this.#queue.headers.change(sequence, (stored) =>
-        stored.continuedBy === undefined ? { ...stored, continuedBy: header.id } : undefined,
-      );
-      return old.continuedBy ?? header.id;
-    } catch (error) {
-      // It was removed since its rest was read: no one else can take that over.
-      if (error instanceof AfieldError && error.code === 'unknown_bulk_operation') return header.id;
-      throw error;
-    }
-  }
-
-  /** Ends one that came too late, unless it runs already. Answers whether it stays. */
-  async #withdraw(late: Header, continuedBy: string | undefined): Promise<boolean> {
-    const by = continuedBy === undefined ? {} : { continuedBy };
-    const header = await withdraw(this.#queue.headers, late, by);
-    return header.state !== 'cancelled';
-  }
-
-  /**
    * What is chosen, judged by what is stored: another tab may have decided on some of it a moment ago, or whoever queued
    * it may have ended before it was marked.
    */
@@ -252,7 +186,7 @@ export class Retries {
     await this.#queue.headers.loadNew();
     for (const header of this.#queue.headers.all()) {
       if (header.retries !== true || header.attempts > 0 || this.#marked.has(header.id)) continue;
-      await this.settle(header);
+      await this.#takenOver.settle(header);
       this.#marked.add(header.id);
     }
     const chosen = choose();
@@ -277,7 +211,7 @@ export class Retries {
       ),
       operations,
     );
-    if (!(await this.settle(header))) return undefined;
+    if (!(await this.#takenOver.settle(header))) return undefined;
     this.#marked.add(id);
     return receiptOf(header);
   }
@@ -295,30 +229,6 @@ export class Retries {
       groups.set(name, group);
     }
     return [...groups.values()];
-  }
-
-  async #restOf(header: Header): Promise<{ action: string; index: number; operation: StoredOperation }[]> {
-    const known = await this.#queue.records.find(sequenceOf(header._id), header.cursor);
-    const operations = await this.#queue.contents.operations(header, header.cursor, header.total - header.cursor);
-    const actions = header.parts.flatMap(({ action, count }) => Array<string>(count).fill(action));
-    return operations.flatMap((operation, place) => {
-      const row = known?.rows[place];
-      const index = header.cursor + place;
-      if (isOutcome(row)) return [];
-      const { b, t } = row ?? {};
-      const w = { ...(b === undefined ? {} : { b }), ...(t === undefined ? {} : { t }) };
-      return [
-        {
-          action: actions[index] ?? '',
-          index,
-          operation: {
-            ...operation,
-            ...storedKey(keyOf(header, operation, index)),
-            ...(row?.s === 'intent' ? { w } : {}),
-          },
-        },
-      ];
-    });
   }
 
   #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {

@@ -15,7 +15,7 @@ import { counted, held, LeaseLostError, settled } from './transitions.js';
 export type AttemptsParts = OutcomesParts &
   Pick<
     RunParts,
-    'retries' | 'quarantineControl' | 'planning' | 'events' | 'stores' | 'server' | 'handlerFetch' | 'closed'
+    'takenOver' | 'quarantineControl' | 'planning' | 'events' | 'stores' | 'server' | 'handlerFetch' | 'closed'
   >;
 
 /**
@@ -43,11 +43,11 @@ export class Attempts {
    * record after it: a record that is newer than its header would let a cursor pass outcomes that are not stored.
    */
   async #begin(header: Header): Promise<Header | undefined> {
-    const { queue, retries, quarantineControl, lease, batches, bookkeeping } = this.#parts;
+    const { queue, takenOver, quarantineControl, lease, batches, bookkeeping } = this.#parts;
     const sequence = sequenceOf(header._id);
     // In this order: one that is withdrawn here takes no failure over.
     if (header.taken !== undefined && !(await quarantineControl.settle(header))) return this.#lost(header);
-    if (header.retries === true || header.continues !== undefined) await retries.settle(header);
+    if (header.retries === true || header.continues !== undefined) await takenOver.settle(header);
     const state = isUnplanned(header) ? 'planning' : 'running';
     const next: Header = { ...counted(header), state, wait: null, lease };
     const { revs, conflicts } = await queue.docs.write([next]);

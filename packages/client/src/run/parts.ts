@@ -6,7 +6,7 @@ import type { Failures } from '../queue/failures.js';
 import type { QuarantineControl } from '../queue/quarantine-control.js';
 import type { Quarantine } from '../queue/quarantine.js';
 import type { Queue } from '../queue/queue.js';
-import type { Retries } from '../queue/retries.js';
+import type { TakenOver } from '../queue/taken-over.js';
 import type { PageEvents } from '../outbox/page-events.js';
 import type { Trail } from '../outbox/trail.js';
 import type { RetryPolicy } from '../retry/policy.js';
@@ -20,7 +20,7 @@ export interface RunParts {
   readonly queue: Queue;
   readonly failures: Failures;
   readonly quarantine: Quarantine;
-  readonly retries: Retries;
+  readonly takenOver: TakenOver;
   readonly quarantineControl: QuarantineControl;
   readonly planning: Planning;
   readonly actions: ReadonlyMap<string, AnyAction>;
