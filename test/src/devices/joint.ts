@@ -7,8 +7,9 @@ import type { Judged } from './truths.js';
 const mostTried = 12;
 
 /**
- * Whether a revision of the winner's history is what the one before it becomes when this operation is run on it, then some
- * later ones of its device: buried operations are healed together, and the value of the last one alone can be seen (R17).
+ * Whether a revision of the winner's history is what the one before it, or itself, becomes when this operation is run on
+ * it, then some later ones of its device: buried operations are healed together, and the value of the last one alone can be
+ * seen (R17).
  */
 export function isInJoint(asked: Asked, { history }: Known, ofDocument: readonly Judged[]): boolean {
   const applied = ofDocument.filter(({ outcome }) => outcome.is === 'applied');
@@ -18,7 +19,8 @@ export function isInJoint(asked: Asked, { history }: Known, ofDocument: readonly
   const chosen = ofDevice.slice(Math.max(0, from)).slice(0, mostTried);
   return history.some((doc, place) => {
     const base = history[place - 1];
-    return base !== undefined && canBecome(base, doc, chosen, asked);
+    // Where a later one of them sets what was there before, all of them together change nothing, and nothing is written.
+    return canBecome(doc, doc, chosen, asked) || (base !== undefined && canBecome(base, doc, chosen, asked));
   });
 }
 
