@@ -50,15 +50,17 @@ function shown(): {
 
 describe('what was observed', () => {
   const clock = { now: 0, elapsed: () => clock.now, wall: () => 1000 + clock.now };
-  let hasSent = false;
-  const observe = (...tabs: Tab[]): Observation => {
+  let sent = 0;
+  const observe = (...tabs: Tab[]): Observation => observeOf(false, ...tabs);
+  const observeOf = (countsPush: boolean, ...tabs: Tab[]): Observation => {
     clock.now = 0;
+    sent = 0;
     const observation = new Observation(
       clock,
       () => ['k1', 'k2'],
-      false,
+      countsPush,
       () => undefined,
-      () => hasSent,
+      () => sent,
     );
     for (const tab of tabs) observation.watch(tab);
     return observation;
@@ -72,10 +74,10 @@ describe('what was observed', () => {
     push(1);
     clock.now = 5;
     push(2);
-    hasSent = true;
+    sent = 1;
     clock.now = 9;
     push(3, 1);
-    hasSent = false;
+    sent = 0;
     expect(seen.pushAttempts).toEqual([5, 9]);
     // After a restart the count begins at zero and is then read from the store.
     push(0);
@@ -123,6 +125,40 @@ describe('what was observed', () => {
       status(busy as Partial<ClientStatus>);
       expect(seen.isSettled).toBe(false);
     }
+  });
+
+  it('is settled only when it has looked at the server after it has sent something', () => {
+    const { tab, status } = shown();
+    const seen = observe(tab);
+    const pull = (attempts: number): void => status({ pull: { state: 'idle', attempts } as ClientStatus['pull'] });
+    pull(1);
+    expect(seen.isSettled).toBe(true);
+    sent = 1;
+    pull(1);
+    expect(seen.isSettled).toBe(false);
+    pull(2);
+    expect(seen.isSettled).toBe(true);
+    sent = 2;
+    status({ pull: { state: 'off', attempts: 0 } as ClientStatus['pull'] });
+    expect(seen.isSettled).toBe(true);
+  });
+
+  it('shows what the push does where a case is about it, and the end when the push is at its end', () => {
+    const { tab, bulk, status } = shown();
+    const seen = observeOf(true, tab);
+    const push = (state: string): void => status({ push: { state, attempts: 1 } as ClientStatus['push'] });
+    bulk({ state: 'running' });
+    push('running');
+    bulk({ state: 'done', cursor: 2 });
+    push('waiting-retry');
+    bulk({ state: 'done', cursor: 2 });
+    expect(seen.statesNow).toEqual(['done', 'waiting-retry']);
+    clock.now = 5;
+    push('running');
+    bulk({ state: 'done', cursor: 2 });
+    push('idle');
+    expect(seen.states).toEqual(['running', 'waiting-retry', 'running', 'done']);
+    expect([seen.statesNow, seen.endedAt]).toEqual([['done'], 0]);
   });
 
   it('listens to the first tab that lives', () => {

@@ -4,6 +4,8 @@ import type { Tab } from './tab.js';
 /** An attempt began: when, in milliseconds on the harness's watch. */
 type AttemptTime = number;
 
+const ends: readonly string[] = ['done', 'done-with-failures', 'failed'];
+
 /** What a person could have seen of a run: states in their order, attempts, outcomes. */
 export class Observation {
   /** States as they were shown, without repetitions. */
@@ -23,6 +25,8 @@ export class Observation {
   quarantine: readonly QuarantineEntry[] = [];
   endedAt: number | undefined;
 
+  #pulls = 0;
+  #sentBeforePull = 0;
   readonly #tabs: Tab[] = [];
   readonly #leaders = new Set<Tab>();
   readonly #counted = new Map<string, number>();
@@ -35,8 +39,8 @@ export class Observation {
     private readonly keysOf: (bulkOperationKey: string) => readonly string[],
     private readonly countsPush: boolean,
     private readonly batchDone: (tab: Tab) => void,
-    /** Whether documents of the case were sent to the server. */
-    private readonly hasSent: () => boolean,
+    /** How often documents of the case were sent to the server. */
+    private readonly sent: () => number,
   ) {}
 
   /** Sees what this tab shows; of several tabs the first that lives counts. */
@@ -96,19 +100,23 @@ export class Observation {
       .filter((key) => !failed.has(key));
   }
 
-  /** Whether nothing is left that the client would still do by itself, but for its regular pulls. */
+  /**
+   * Whether nothing is left that the client would still do by itself, but for its regular pulls. What it has sent it has
+   * seen again: a conflict that this has made on the server is found by the next pull.
+   */
   get isSettled(): boolean {
     if (this.status === undefined) return false;
     const { state, pending, unreported, push, pull, results, publishers, unpublished } = this.status;
     const rests = (transfer: { state: string }): boolean => transfer.state === 'idle' || transfer.state === 'off';
     const reported = results.state === 'off' || (unreported === 0 && rests(results));
     const published = unpublished === 0 && Object.values(publishers).every(rests);
-    return state === 'idle' && pending === 0 && reported && published && rests(push) && rests(pull);
+    const seen = pull.state === 'off' || this.#sentBeforePull === this.sent();
+    return state === 'idle' && pending === 0 && reported && published && rests(push) && rests(pull) && seen;
   }
 
   /** Whether what was changed here was sent, and both sides have the same. */
   get isSynced(): boolean {
-    if (this.status === undefined || !this.hasSent()) return false;
+    if (this.status === undefined || this.sent() === 0) return false;
     const { pending, push, pull } = this.status;
     const rests = [push, pull].every(({ state }) => state === 'idle' || state === 'off');
     return rests && pending === 0 && (push.left ?? 0) === 0;
@@ -144,15 +152,22 @@ export class Observation {
     this.status = status;
     if (status.state !== 'idle') this.#show(status.state);
     this.#countPush(status.push);
+    this.#countPull(status.pull);
     if (this.countsPush) {
       if (status.push.lastError !== undefined) this.lastErrorClass = status.push.lastError.class;
-      if (status.push.state.startsWith('waiting')) this.#show(status.push.state);
+      if (this.#isPushing) this.#show(status.push.state);
     }
     this.#seeEnd();
   }
 
+  /** The push works or waits: where a case is about it, this is what is seen, although the operations are done here. */
+  get #isPushing(): boolean {
+    const state = this.status?.push.state;
+    return this.countsPush && (state === 'running' || state?.startsWith('waiting') === true);
+  }
+
   #seeEnd(): void {
-    const ended = ['done', 'done-with-failures', 'failed'].includes(this.state);
+    const ended = ends.includes(this.state);
     if (!ended) this.endedAt = undefined;
     else this.endedAt ??= this.now.elapsed();
     if (ended) this.#show(this.state);
@@ -169,8 +184,15 @@ export class Observation {
   #countPush({ attempts, failedAttempts }: ClientStatus['push']): void {
     const known = this.pushAttempts.length;
     this.#countAttempts('push:', attempts, this.pushAttempts);
-    const wereIdle = failedAttempts === 0 && !this.hasSent();
+    const wereIdle = failedAttempts === 0 && this.sent() === 0;
     if (this.pushAttempts.length > known && wereIdle) this.pushAttempts.splice(0, known);
+  }
+
+  /** What was sent before a pull began, that pull sees. */
+  #countPull({ attempts }: ClientStatus['pull']): void {
+    if (attempts === this.#pulls) return;
+    this.#pulls = attempts;
+    this.#sentBeforePull = this.sent();
   }
 
   #countAttempts(key: string, attempts: number, times: AttemptTime[]): void {
@@ -181,6 +203,7 @@ export class Observation {
   }
 
   #show(state: string): void {
+    if (this.#isPushing && ends.includes(state)) return;
     if (this.states.at(-1) !== state) this.states.push(state);
   }
 }

@@ -343,6 +343,28 @@ describe('a case', () => {
     ]);
   });
 
+  it('settles only when a conflict that the push has made is healed', async () => {
+    const edit = { before: { _id: 'p1', $edit: { name: 'Reed' } } };
+    const faults = [{ at: 'row', when: { ids: ['p1'], nth: 1 }, do: edit }];
+    const operations = [{ key: 't-1', action: 'set-parent', id: 'p1', from: null, to: household }];
+    const expected = {
+      server_docs: [{ _id: 'p1', parent: household }],
+      same_rev_both_sides: ['p1'],
+    };
+    expect((await run({ target: 'local', seed_docs: [], operations, faults, expect: expected })).failures).toEqual([]);
+  });
+
+  it('does not start a tab that was killed', async () => {
+    const faults = [{ at: 'process', when: { point: 'after-batch', nth: 1 }, do: { kill: true, restart: false } }];
+    const steps = [{ do: 'enqueue-all' }, { do: 'start' }, { do: 'start' }, { do: 'advance', s: 60 }];
+    const operations = [
+      { key: 't-1', action: 'delete', id: 'p1' },
+      { key: 't-2', action: 'test-merge', id: 'p2', set: { seen: 1 } },
+    ];
+    const expected = { never_done: ['t-2'], server_deleted: ['p1'], row_attempts_max: { p1: 1, p2: 0 } };
+    expect((await run({ operations, faults, steps, expect: expected })).failures).toEqual([]);
+  });
+
   it('names what it cannot run', async () => {
     expect((await run({ steps: [{ do: 'wipe' }] })).impossible).toBe('step wipe');
   });

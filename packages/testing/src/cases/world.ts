@@ -91,7 +91,7 @@ export class World {
       (key) => this.queued.get(key) ?? [],
       hitsThePush,
       (tab) => this.moments.reach('after-batch', { tab }),
-      () => this.traffic.requests.has('POST /_bulk_docs docs'),
+      () => this.traffic.requests.get('POST /_bulk_docs docs') ?? 0,
     );
     const interception = new Interception({
       faults: this.faults,
@@ -155,10 +155,13 @@ export class World {
     return tab;
   }
 
-  async start(number?: number): Promise<void> {
+  /** A tab that was killed meanwhile stays away: only the step `restart` opens it anew. */
+  async start(number = 1): Promise<void> {
     if (!this.#started) this.startedAt = this.clock.elapsed;
     this.#started = true;
-    await this.#begin(this.tab(number));
+    const wasKilled =
+      this.tabs.some((one) => one.number === number) && !this.tabs.some((one) => one.alive && one.number === number);
+    if (!wasKilled) await this.#begin(this.tab(number));
   }
 
   /** A tab ends, by closing or by a kill, and opens anew. */
