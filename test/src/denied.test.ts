@@ -2,8 +2,10 @@ import {
   createClient,
   defineAction,
   defineDocumentAction,
+  type AuthOptions,
   type Client,
   type ClientOptions,
+  type Clock,
   type FailedOperation,
   type Publisher,
 } from '@afield/client';
@@ -429,6 +431,93 @@ describe('documents that the server refuses', () => {
       expect(writes()).toBe(sent + 2);
       client.signedIn();
       await expect.poll(writes).toBe(sent + 3);
+    });
+
+    describe('with a token that is renewed every few minutes', () => {
+      let passedMs: number;
+      let wentBackMs: number;
+      let isExpired: boolean;
+      let roles: readonly string[];
+      let given: number;
+      beforeEach(() => {
+        [passedMs, wentBackMs, isExpired, roles, given] = [0, 0, false, ['clinic'], 0];
+      });
+      const renewed = (): Promise<Client> => begun({ auth, environment: { clock, fetch: send } });
+      const auth: AuthOptions = {
+        credentials: () => {
+          isExpired = false;
+          const authorization = `Basic ${btoa(`${server.admin.username}:${server.admin.password}`)}`;
+          return Promise.resolve({ type: 'headers', headers: { authorization, 'x-token': String(++given) } });
+        },
+      };
+      const clock: Clock = {
+        wall: () => Date.now() + passedMs - wentBackMs,
+        monotonic: () => performance.now() + passedMs,
+        setTimer: (run, delayMs) => setTimeout(run, delayMs),
+        clearTimer: (timer) => {
+          clearTimeout(timer as NodeJS.Timeout);
+        },
+      };
+      const send: typeof fetch = async (input, init) => {
+        const address = input instanceof Request ? input.url : String(input);
+        if (isExpired) return Response.json({ error: 'unauthorized', reason: 'It has expired.' }, { status: 401 });
+        const answer = await fetch(input, init);
+        if (!address.endsWith('/_session')) return answer;
+        return Response.json({ ok: true, userCtx: { name: server.admin.username, roles } });
+      };
+      /** After so long a request is refused, and the app brings another token. Resolves when all is quiet again. */
+      const expires = async (client: Client, afterMs: number): Promise<void> => {
+        passedMs += afterMs;
+        const before = given;
+        isExpired = true;
+        await pulled(client);
+        expect(given).toBe(before + 1);
+        await pushed(client);
+      };
+      const minute = 60_000;
+
+      it('S2 R12 what was forbidden is not sent for it, but once an hour', async () => {
+        const client = await renewed();
+        await black(client, 'a');
+        const sent = writes();
+        for (let count = 0; count < 5; count++) await expires(client, 10 * minute);
+        expect(writes()).toBe(sent);
+        await withoutRule();
+        await expires(client, 10 * minute);
+        await failures(client, 0);
+        expect(writes()).toBe(sent + 1);
+      });
+
+      it('S2 R18 the hour begins anew with each refusal, and a clock that went back ends it', async () => {
+        const client = await renewed();
+        await black(client, 'a');
+        const sent = writes();
+        await expires(client, 61 * minute);
+        await expect.poll(writes).toBe(sent + 1);
+        await pushed(client);
+        await expires(client, 30 * minute);
+        expect(writes()).toBe(sent + 1);
+        wentBackMs = 365 * 24 * 60 * minute;
+        await expires(client, 2 * minute);
+        await expect.poll(writes).toBe(sent + 2);
+        await pushed(client);
+        await expires(client, 2 * minute);
+        expect(writes()).toBe(sent + 2);
+      });
+
+      it('S2 R12 other roles of the same person, and the word of the app, send it at once', async () => {
+        const client = await renewed();
+        await black(client, 'a');
+        const sent = writes();
+        roles = ['clinic', 'chief'];
+        await expires(client, 2 * minute);
+        await expect.poll(writes).toBe(sent + 1);
+        await pushed(client);
+        await expires(client, 2 * minute);
+        expect(writes()).toBe(sent + 1);
+        client.signedIn();
+        await expect.poll(writes).toBe(sent + 2);
+      });
     });
 
     it('S2 nothing that a person has given up is sent again, and nothing that failed for another reason', async () => {

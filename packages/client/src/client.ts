@@ -27,6 +27,7 @@ import type { QuarantineDecision, QuarantineEntry } from './model/quarantine.js'
 import type { BulkOperationStatus, ClientStatus, Drained, FailedOperation, NotDoneOperation } from './model/states.js';
 import { Draining } from './drained.js';
 import { quietMs } from './run/gate.js';
+import type { SignInNews } from './http/session.js';
 import { Leadership } from './leadership.js';
 import { Logout } from './logout.js';
 import { checkLogoutOptions, checkOptions } from './options.js';
@@ -121,8 +122,8 @@ class AfieldClient implements Client {
         this.#announceRefusals();
       },
       regained: (places) => this.#work.regained(places),
-      signedInAnew: () => {
-        void this.#sendRefusedAgain();
+      signedInAnew: (news) => {
+        void this.#sendRefusedAgain(news);
       },
       pushed: () => {
         this.#work.pushed();
@@ -459,10 +460,10 @@ class AfieldClient implements Client {
     return receipt;
   }
 
-  /** Another user, or other rights: what the server has forbidden may be taken now. In any tab, for all of them. */
-  async #sendRefusedAgain(): Promise<void> {
+  /** Other rights, perhaps: what the server has forbidden may be taken now. In any tab, for all of them. */
+  async #sendRefusedAgain(news: SignInNews): Promise<void> {
     try {
-      const sent = await this.#withFailures(() => this.#parts.resending.forbidden());
+      const sent = await this.#withFailures(() => this.#parts.resending.forbidden(news));
       if (sent > 0 && !this.#closing.signal.aborted) this.#decided();
     } catch (error) {
       if (this.#closing.signal.aborted || error instanceof ClientClosedError) return;

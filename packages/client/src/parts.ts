@@ -1,7 +1,7 @@
 import { defaultEnvironment } from './environment.js';
 import { Requests, sessionUrlOf } from './http/requests.js';
 import { ServerDatabases } from './http/server-databases.js';
-import { Session } from './http/session.js';
+import { Session, type SignInNews } from './http/session.js';
 import type { ClientOptions } from './model/client.js';
 import type { Target } from './model/states.js';
 import { actionsByName, checkIndexedDB, plansByName, replicationMode } from './options.js';
@@ -73,7 +73,7 @@ export interface Calls {
   /** Operations that had failed are applied after all. Answers whether all publications know that they have events again. */
   readonly regained: (places: readonly RegainedPlace[]) => Promise<boolean>;
   /** Someone has signed in anew. */
-  readonly signedInAnew: () => void;
+  readonly signedInAnew: (news: SignInNews) => void;
   /** The push has taken a step. */
   readonly pushed: () => void;
   /** The push has nothing left that it could bring now. */
@@ -258,7 +258,7 @@ export function partsOf(options: ClientOptions, calls: Calls) {
     found: calls.conflictsFound,
   });
   const sendAgain = (ids: readonly string[]): Promise<void> => replication?.sendAgain(ids) ?? Promise.resolve();
-  const resending = new Resending({ failures, sendAgain, closed });
+  const resending = new Resending({ failures, sendAgain, clock, closed });
   const reversal =
     replication === undefined
       ? undefined

@@ -181,10 +181,10 @@ export class Requests {
     });
     // A server that has no sessions, or a proxy that shows none, says nothing of who we are.
     const isNotThere = answer.status === 404 || answer.status === 405;
-    const name = isNotThere
-      ? null
-      : this.#judged(signIn, () => judge(answer, userName, this.#clock.wall()), { url, forbidden: 'sign-in' }).name;
-    await this.#session.identify(signIn, name);
+    const { name, roles } = isNotThere
+      ? { name: null, roles: undefined }
+      : this.#judged(signIn, () => judge(answer, userOf, this.#clock.wall()), { url, forbidden: 'sign-in' });
+    await this.#session.identify(signIn, name, roles);
   }
 
   /** An app that never answers keeps nobody from closing. */
@@ -212,8 +212,8 @@ export class Requests {
 
   /** Whether the server at this `_session` knows us as the user that we signed in as (R12). Throws as `json` does. */
   async isSignedIn(url: string): Promise<boolean> {
-    const name = await this.json({ method: 'GET', url, shape: userName });
-    return this.#session.confirm(name.name);
+    const { name } = await this.json({ method: 'GET', url, shape: userOf });
+    return this.#session.confirm(name);
   }
 
   /** A row of an answer says that we are not signed in (R12). */
@@ -311,9 +311,10 @@ async function textOf(response: Response, goesOn: (bytes: number) => void): Prom
   return text + decoder.decode();
 }
 
-const sessionAnswer = z.object({ userCtx: z.object({ name: z.nullable(z.string()) }) });
+const user = z.object({ name: z.nullable(z.string()), roles: z.optional(z.array(z.string())) });
+const sessionAnswer = z.object({ userCtx: user });
 
-function userName(json: unknown): { name: string | null } | undefined {
+function userOf(json: unknown): z.infer<typeof user> | undefined {
   const answer = sessionAnswer.safeParse(json);
   return answer.success ? answer.data.userCtx : undefined;
 }

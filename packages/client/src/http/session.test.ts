@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Credentials } from '../model/client.js';
 import { SignInRequiredError } from '../model/errors.js';
 import { ManualClock } from '../retry/manual-clock.fixture.js';
-import { Session } from './session.js';
+import { Session, type SignInNews } from './session.js';
 
 describe('the session', () => {
   let clock: ManualClock;
@@ -41,6 +41,7 @@ describe('the session', () => {
     await turn();
   };
   const token = (value: string): Credentials => ({ type: 'bearer', token: value });
+  const basic = (username: string, password: string): Credentials => ({ type: 'basic', username, password });
 
   it('R12 asks the app before the first request, once for all that ask at the same time', async () => {
     expect(session.isReady()).toBe(false);
@@ -83,24 +84,76 @@ describe('the session', () => {
   });
 
   it('S2 R12 says that someone has signed in anew: after a refusal, or on the word of the app, not at the start', async () => {
-    let [anew, given] = [0, 0];
+    let given = 0;
+    const anew: SignInNews[] = [];
     const said = new Session(
       { credentials: () => Promise.resolve(token(String(given++))) },
       clock,
       () => undefined,
       () => undefined,
       undefined,
-      () => anew++,
+      (news) => anew.push(news),
     );
     const used = await said.signIn();
-    expect(anew).toBe(0);
+    expect(anew).toEqual([]);
     said.refuse(used, 'unauthorized');
-    expect(anew).toBe(0);
+    expect(anew).toEqual([]);
     said.renew();
-    expect(anew).toBe(1);
+    expect(anew).toEqual(['other']);
     said.refuse(await said.signIn(), 'unauthorized');
     await expect.poll(() => said.isRefused).toBe(false);
-    expect(anew).toBe(2);
+    expect(anew).toEqual(['other', 'renewed']);
+  });
+
+  it.each<[string, Credentials, Credentials, SignInNews]>([
+    ['a token', token('one'), token('two'), 'renewed'],
+    ['a header', { type: 'header', name: 'X-T', value: '1' }, { type: 'header', name: 'X-T', value: '2' }, 'renewed'],
+    ['a password', basic('amber', 'one'), basic('amber', 'two'), 'other'],
+    ['the same password', basic('amber', 'one'), basic('amber', 'one'), 'renewed'],
+    ['a cookie', { type: 'cookie' }, { type: 'cookie' }, 'renewed'],
+  ])(
+    'S2 R12 knows a person who signs in from %s that the app brings in its place',
+    async (_what, first, next, news) => {
+      const anew: SignInNews[] = [];
+      const given = [first, next];
+      const said = new Session(
+        { credentials: () => Promise.resolve(given.shift() ?? next) },
+        clock,
+        () => undefined,
+        () => undefined,
+        undefined,
+        (one) => anew.push(one),
+      );
+      const used = await said.signIn();
+      // The same ones are tried again when they were refused a minute ago.
+      said.refuse(used, 'unauthorized');
+      await expect.poll(() => anew.length + Number(said.askFailed)).toBe(1);
+      clock.advance(60_000);
+      said.reconsider();
+      await expect.poll(() => anew).toEqual([news]);
+    },
+  );
+
+  it('S2 R12 other roles of the same person are a new sign-in; the same ones in another order are none', async () => {
+    const anew: SignInNews[] = [];
+    const said = new Session(
+      { credentials: () => Promise.resolve(token('one')) },
+      clock,
+      () => undefined,
+      () => undefined,
+      undefined,
+      (one) => anew.push(one),
+    );
+    const used = await said.signIn();
+    await said.identify(used, 'amber', ['nurse', 'clinic']);
+    await said.identify(used, 'amber', ['clinic', 'nurse']);
+    await said.identify(used, null);
+    await said.identify(used, 'amber');
+    expect(anew).toEqual([]);
+    await said.identify(used, 'amber', ['nurse']);
+    expect(anew).toEqual(['other']);
+    await said.identify(used, 'birch', ['chief']);
+    expect(anew).toEqual(['other']);
   });
 
   it('R12 never asks again within a minute when fresh ones are refused', async () => {

@@ -19,6 +19,13 @@ const credentialsShape = z.discriminatedUnion('type', [
   z.object({ type: z.literal('headers'), headers: z.record(headerName, headerValue) }),
 ]);
 
+/**
+ * What is new with a sign-in. `other`: the app said that someone has signed in, a password is another one, or the server
+ * names other roles: it may take what it has refused before. `renewed`: the app has brought other credentials after a
+ * refusal, as it does with tokens every few minutes: that the server may do so, nothing shows.
+ */
+export type SignInNews = 'other' | 'renewed';
+
 /** What a request carries to show who we are. */
 export interface SignIn {
   readonly headers: Readonly<Record<string, string>>;
@@ -40,7 +47,7 @@ export class Session {
   readonly #changed: () => void;
   readonly #warn: (line: string) => void;
   readonly #remember: (user: string) => Promise<string>;
-  readonly #signedInAnew: () => void;
+  readonly #signedInAnew: (news: SignInNews) => void;
   #credentials: Credentials | undefined;
   #version = 0;
   #asking: Promise<void> | undefined;
@@ -54,6 +61,8 @@ export class Session {
   /** The credentials of this version are known to be this person's. */
   #identified: number | undefined;
   #identifying: Promise<void> | undefined;
+  /** The roles that the server has named last, in a fixed order. */
+  #roles: string | undefined;
 
   /**
    * `changed` is called when work that waits for credentials may go on, or has to wait. `remember` is told the first name that
@@ -65,8 +74,7 @@ export class Session {
     changed: () => void,
     warn: (line: string) => void,
     remember: (user: string) => Promise<string> = (user) => Promise.resolve(user),
-    /** Someone has signed in anew: the server may take what it has refused before. */
-    signedInAnew: () => void = () => undefined,
+    signedInAnew: (news: SignInNews) => void = () => undefined,
   ) {
     this.#signedInAnew = signedInAnew;
     this.#warn = warn;
@@ -155,13 +163,15 @@ export class Session {
    * The server has said whose session it is with these credentials: someone else's are refused. Null: it knows nobody, which
    * says nothing of who we are; whether it lets us in, each request shows. Rejects when the store cannot be written.
    */
-  async identify(used: SignIn, name: string | null): Promise<void> {
+  async identify(used: SignIn, name: string | null, roles?: readonly string[]): Promise<void> {
     if (used.version !== this.#version) return;
     const who = name === null ? undefined : (this.#ownName ?? name);
     if (who !== undefined) this.#user ??= await this.#remember(who);
     if (used.version !== this.#version) return;
     this.#identified = this.#version;
-    if (who !== undefined && who !== this.#user) this.refuse(used, 'other-user');
+    if (who === undefined) return;
+    if (who === this.#user) this.#noteRoles(roles);
+    else this.refuse(used, 'other-user');
   }
 
   /** The server says, after it has refused something, whose session this is. True when it is ours; else it is refused. */
@@ -186,7 +196,7 @@ export class Session {
     this.#asking = undefined; // an older question is not waited for any more
     this.#credentials = undefined;
     this.#version++;
-    this.#signedInAnew();
+    this.#signedInAnew('other');
     if (this.#refused === undefined) return;
     this.#refused = undefined;
     this.#changed();
@@ -203,6 +213,14 @@ export class Session {
   #isJustRefused(credentials: Credentials): boolean {
     if (credentials.type === 'cookie' || this.#clock.monotonic() - this.#refusedAt >= minute) return false;
     return sameJson(credentials, this.#credentials);
+  }
+
+  /** The same person may have other rights than before: only where the server has told both. */
+  #noteRoles(roles: readonly string[] | undefined): void {
+    if (roles === undefined) return;
+    const before = this.#roles;
+    this.#roles = JSON.stringify([...roles].sort());
+    if (before !== undefined && before !== this.#roles) this.#signedInAnew('other');
   }
 
   /** The name that the credentials say themselves. */
@@ -248,9 +266,11 @@ export class Session {
         this.#askFailed = true;
         return;
       }
+      // A person types a password; it does not renew itself.
+      const isTyped = credentials.type === 'basic' && !sameJson(credentials, this.#credentials);
       this.#credentials = credentials;
       this.#version++;
-      if (why === 'refused') this.#signedInAnew();
+      if (why === 'refused') this.#signedInAnew(isTyped ? 'other' : 'renewed');
       this.#refused = undefined;
       this.#askFailed = false;
     } catch (error) {
