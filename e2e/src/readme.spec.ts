@@ -62,7 +62,8 @@ async function withExamples(
       const url = route.request().url();
       const code = files.get(new URL(url).pathname);
       if (code !== undefined) return route.fulfill({ contentType: 'text/javascript', body: code });
-      return route.fulfill({ response: await route.fetch({ url: behind(url) }) });
+      // The server ends a connection that has rested; a request that meets this end is made again.
+      return route.fulfill({ response: await route.fetch({ url: behind(url), maxRetries: 3 }) });
     });
     await page.route('http://127.0.0.1:5984/', (route) =>
       route.fulfill({
