@@ -294,6 +294,22 @@ describe('the publication of events to one place', () => {
     expect(publication.status().unpublished).toBe(0);
   });
 
+  it('O8 an event that waited and whose operation has failed since holds back no later one of its document', async () => {
+    const first = await bed.tab.done(['a']);
+    place.refuse(({ sequence }) => sequence === 1);
+    const publication = publicationOf(bed.tab, place);
+    await published(publication);
+    await bed.tab.outcome({ ...first, cursor: 0 }, [failed]);
+    bed.clock.advance(0);
+    await published(publication);
+    bed.clock.advance(60_000);
+    await published(publication);
+    await bed.tab.done(['a']);
+    await published(publication);
+    expect(place.sent.at(-1)).toEqual(['a@2:0']);
+    expect(publication.status().unpublished).toBe(0);
+  });
+
   it('R2 what waits is asked about on the ramp, however much of the new is taken meanwhile', async () => {
     await bed.tab.done(['b']);
     place.refuse(({ documentId }) => documentId === 'b');

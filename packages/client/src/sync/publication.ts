@@ -64,6 +64,8 @@ export class Publication implements Carrier {
   /** What all that is kept in memory here belongs to. Another progress: another tab has come further, or a write failed. */
   #known: Progress | undefined;
   #held = new Held();
+  /** An event that waited is none any more: of which document it was is not known, so all that wait are read again. */
+  #isHeldStale = false;
   #round: Round | undefined;
   /** The page that is to be published next: it stays while the network or a sign-in is awaited. */
   #page: Page | undefined;
@@ -182,6 +184,7 @@ export class Publication implements Carrier {
 
   async #next(progress: Progress): Promise<Page | undefined> {
     if (progress !== this.#known) await this.#takeUp(progress);
+    else if (this.#isHeldStale) await this.#readHeld(progress);
     if (this.#isAhead && !this.#parts.isPushed()) return undefined;
     this.#isAhead = false;
     if (this.#looks !== 'none') this.#page = undefined;
@@ -209,8 +212,15 @@ export class Publication implements Carrier {
     return new Round({ queue, events, storeId, held: this.#held, looksAgain, stays: this.#refused, ...isGivenUp });
   }
 
-  /** Which documents have events that wait: read when it begins, and when another tab has written how far it came. */
+  /** When it begins, and when another tab has written how far it came. */
   async #takeUp(progress: Progress): Promise<void> {
+    await this.#readHeld(progress);
+    this.#startAnew('all');
+    this.#known = progress;
+  }
+
+  /** Which documents have events that wait. */
+  async #readHeld(progress: Progress): Promise<void> {
     const { queue, events, storeId } = this.#parts;
     const held = new Held();
     for (const { s, n, w } of progress.open) {
@@ -224,8 +234,9 @@ export class Publication implements Carrier {
       }
     }
     this.#held = held;
-    this.#startAnew('all');
-    this.#known = progress;
+    this.#isHeldStale = false;
+    this.#round = undefined;
+    this.#page = undefined;
   }
 
   #settle(page: Page, progress: Progress, { taken, unconfirmed, refused, error }: Publishing): Progress {
@@ -248,9 +259,12 @@ export class Publication implements Carrier {
     const waiting: DocumentEvent[] = [];
     for (const place of page.places) {
       const { event, header, index } = place;
-      if (event === undefined) continue;
-      const hash = hashOfDocument(event);
       const didWait = waited.get(sequenceOf(header._id))?.has(index) === true;
+      if (event === undefined) {
+        this.#isHeldStale ||= didWait;
+        continue;
+      }
+      const hash = hashOfDocument(event);
       if (waits(place) !== didWait) this.#held.change(hash, didWait ? -1 : 1);
       // Something that waited has moved: the ramp of those that wait begins anew (R2).
       if (!waits(place) && didWait) this.#refusals = 0;
