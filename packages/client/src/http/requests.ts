@@ -88,6 +88,11 @@ export class Requests {
     return this.#json(await this.#signIn(), request);
   }
 
+  /** Resolves when it is known whose sign-in this is, as far as the server says it: asked once per sign-in, before any request. */
+  async identified(): Promise<void> {
+    await this.#signIn();
+  }
+
   async #json<Value>(signIn: SignIn, request: JsonRequest<Value>): Promise<Value> {
     const answer = await this.#answer(request.url, {
       method: request.method,

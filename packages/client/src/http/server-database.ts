@@ -53,6 +53,11 @@ export class ServerDatabase implements DocumentStore {
     return new ServerDatabase(this.#url, this.#requests.within(scope), this.#forbidden);
   }
 
+  /** Resolves when the server has said who is signed in, if it does. Costs no request: whatever comes first asks that. */
+  identified(): Promise<void> {
+    return this.#requests.identified();
+  }
+
   async read(ids: readonly string[]): Promise<readonly DocRow[]> {
     if (ids.length === 0) return [];
     const found = new Map<string, DocRow>();

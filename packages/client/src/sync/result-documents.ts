@@ -34,7 +34,7 @@ const common = {
   v: z.literal(resultsVersion),
   /** The random name of the store on the device (`client.storeId`). */
   store: z.string(),
-  /** `ClientOptions.user`, where the app has given it. */
+  /** The name of the person at the server: `ClientOptions.user`, else as the server has said it. */
   user: z.optional(z.string()),
 };
 

@@ -30,6 +30,8 @@ export const resultsData = z.object({
   device: z.nullable(sentDevice),
   /** The database was recreated, or restored from a backup: nothing counts as delivered any more. */
   again: z.boolean(),
+  /** Whose name all that was delivered carries; null: none was known. Undefined: nothing was delivered, or a build before did. */
+  user: z.optional(z.nullable(z.string())),
 });
 export type ResultsData = z.infer<typeof resultsData>;
 
@@ -76,7 +78,8 @@ export function unreported(queue: Queue, reports: Reports): readonly Header[] {
  * Brings results, failures and the device document to the server under fixed ids: sending twice stores once, and a truth
  * that changed is written over the old one (S1, S11).
  *
- *   next? ─ restored from a backup ──────────────▶ nothing counts as delivered ─▶ next?
+ *   next? ─ restored from a backup, or ──────────▶ nothing counts as delivered ─▶ next?
+ *         │ sent before the user was known
  *         ├ ended and not there, edits, a round ─▶ results, failures, device ───▶ next?
  *         └ device says something else now ──────▶ device ──────────────────────▶ next?
  *
@@ -111,7 +114,7 @@ export class Results implements Carrier {
         return parsed.success ? parsed.data : undefined;
       },
       next: (data) => this.#next(data),
-      carry: (step, data) => (data.again ? this.#forgetDelivered(data) : this.#carry(step, data)),
+      carry: (step, data) => (this.#isAllAnew(data) ? this.#forgetDelivered(data) : this.#carry(step, data)),
     };
     this.#transfer = new Transfer(errand, parts);
   }
@@ -164,7 +167,7 @@ export class Results implements Carrier {
       this.#isSure = data.device === null;
     }
     const step: ResultsStep = { headers: [], edits: false, isRound: false };
-    if (data.again) return step;
+    if (this.#isAllAnew(data)) return step;
     this.#arm(data);
     const open = unreported(queue, reports);
     const first = open.filter(({ id }) => !this.#stuck.has(id));
@@ -177,6 +180,13 @@ export class Results implements Carrier {
     if (await this.#isDeviceDue(data)) return { ...step, isRound };
     if (isRound) this.#nextRound();
     return undefined;
+  }
+
+  /** The server has lost what it had, or has it without the name of the person, which is known now (S1). */
+  #isAllAnew({ again, device, user: named }: ResultsData): boolean {
+    const { user } = this.#parts.origin;
+    const isNamed = named === undefined ? device === null : named === user;
+    return again || (user !== undefined && !isNamed);
   }
 
   #waiting(): readonly Header[] {
@@ -216,8 +226,11 @@ export class Results implements Carrier {
   }
 
   async #carry(step: ResultsStep, data: ResultsData): ReturnType<Errand<ResultsData, ResultsStep>['carry']> {
-    const { server, breathe, clock, reports, queue } = this.#parts;
+    const { server, breathe, clock, reports, queue, origin } = this.#parts;
     const wasAsked = this.#isAsked;
+    // The store learns from the server whose it is: before anything is made that would not say it.
+    if (origin.user === undefined) await server.identified();
+    const { user = null } = origin;
     const parcels = await this.#parcels(step);
     const edits = step.edits ? await this.#editsParcel(data) : undefined;
     // Before anything is sent: what it says is true whatever becomes of the rest.
@@ -230,6 +243,7 @@ export class Results implements Carrier {
     const isTaken = delivery.error === undefined && delivery.refusal === undefined && !delivery.isOld;
     const next = {
       ...data,
+      user: data.user === undefined && data.device === null ? user : data.user,
       ...(step.isRound && delivery.error === undefined ? { roundAt: clock.wall() } : {}),
       ...(edits !== undefined && delivery.delivered.has(editsName) ? { edits: edits.sent() } : {}),
       ...this.#sent(delivery, companion, progress, data),
@@ -334,12 +348,18 @@ export class Results implements Carrier {
     edits.changed();
   }
 
-  /** The server has lost what was delivered, nobody knows how much of it: all is sent anew. */
+  /** Nothing counts as delivered any more: all is sent anew. */
   async #forgetDelivered(data: ResultsData): ReturnType<Errand<ResultsData, ResultsStep>['carry']> {
     const { queue, reports } = this.#parts;
     const known = queue.headers.all().filter((header) => reports.of(header).delivered !== null);
     await this.#write(known.map((header) => ({ header, change: (report) => ({ ...report, delivered: null }) })));
-    this.#data = { ...data, again: false, edits: { ...data.edits, truth: '?' } };
+    const { user } = this.#parts.origin;
+    this.#data = {
+      ...data,
+      again: false,
+      edits: { ...data.edits, truth: '?' },
+      ...(user === undefined ? {} : { user }),
+    };
     return { data: this.#data, transferred: 0 };
   }
 
