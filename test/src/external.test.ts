@@ -92,6 +92,75 @@ describe('an app that replicates itself', () => {
     expect(await firstValueFrom(client.status$)).toMatchObject({ push: { transferred: 2 } });
   });
 
+  /** The database of the server is made anew, with what a backup has. */
+  const restore = (ids: readonly string[]): void => {
+    const before = server.create('records');
+    const docs = ids.flatMap((id) => before.read(id, undefined, { revs: true }) ?? []);
+    server.databases.delete('records');
+    server.create('records').write(docs, false);
+  };
+
+  it.each([
+    ['made anew', []],
+    ['restored from a backup that lies behind', ['a']],
+  ] as const)(
+    'S2 a database that was %s: nothing counts as there that is not, and the app is told',
+    async (_how, has) => {
+      server.create('results');
+      client = open({ results: server.urlOf('results') });
+      await create('a', 'b');
+      await pushOfTheApp();
+      await status(({ push, unconfirmed }) => push.state === 'idle' && unconfirmed === 0);
+      expect(await device.until(client.drained())).toMatchObject({ asOf: 1 });
+      restore(has);
+      let isDrained = false;
+      const drained = client.drained().then(() => (isDrained = true));
+      const told = await status(({ push }) => push.lastError?.code === 'set-back' && push.state === 'waiting-retry');
+      expect(told.unconfirmed).toBeGreaterThan(0);
+      expect(isDrained).toBe(false);
+      await pushOfTheApp();
+      await device.until(drained);
+      expect(server.create('records').ids()).toEqual(['a', 'b']);
+      // It is over: what comes later is not there yet, and nothing else.
+      await create('c');
+      await status(({ push }) => push.state === 'waiting-retry' && push.lastError?.code === 'not-there-yet');
+    },
+  );
+
+  it('S2 a database that was made anew is noticed at the next start, and within five minutes while the app is open', async () => {
+    client = open();
+    await create('a');
+    await pushOfTheApp();
+    await status(({ push, unconfirmed }) => push.state === 'idle' && unconfirmed === 0);
+    await device.clock.advance(60_000);
+    restore([]);
+    await device.clock.advance(300_000);
+    expect(await firstValueFrom(client.status$)).toMatchObject({ push: { lastError: { code: 'set-back' } } });
+    await pushOfTheApp();
+    await status(({ push, unconfirmed }) => push.state === 'idle' && unconfirmed === 0);
+    await device.until(client.close());
+    restore([]);
+    client = open();
+    await status(({ push }) => push.lastError?.code === 'set-back' && push.state === 'waiting-retry');
+  });
+
+  it('S2 a word of the app that all is pushed is asked again, also when all counted as there', async () => {
+    client = open();
+    await create('a');
+    await pushOfTheApp();
+    await status(({ push, unconfirmed }) => push.state === 'idle' && unconfirmed === 0);
+    restore([]);
+    await device.until(client.sync.report({ pushedUpTo: 1 }));
+    expect(
+      await device.until(
+        firstValueFrom(client.status$.pipe(filter(({ push }) => push.state === 'waiting-retry'))),
+        1000,
+      ),
+    ).toMatchObject({
+      push: { lastError: { code: 'set-back' } },
+    });
+  });
+
   it('S2 O4 remembers what the server does not have yet, and forgets it a day after it has', async () => {
     client = open({ rememberDays: 1, publishers: [] });
     const shown = async (): Promise<number> => (await firstValueFrom(client.bulkOperations$)).length;

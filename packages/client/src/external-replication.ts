@@ -1,17 +1,29 @@
 import type { ServerDatabase } from './http/server-database.js';
 import type { ForgetReceipt } from './model/client.js';
 import { AfieldError } from './model/errors.js';
+import type { Clock } from './model/environment.js';
 import type { ClientStatus } from './model/states.js';
 import type { Failures } from './queue/failures.js';
 import type { Replicating } from './replicating.js';
 import type { Scheduler } from './retry/scheduler.js';
 import { noTransfer } from './status.js';
 import type { LocalDatabase } from './store/local-database.js';
-import { confirmErrand, withAgain, withDenied, type ConfirmData, type ConfirmStep } from './sync/confirm.js';
+import { beginWait } from './retry/wait.js';
+import {
+  confirmErrand,
+  withAgain,
+  withDenied,
+  type ConfirmData,
+  type ConfirmErrand,
+  type ConfirmStep,
+} from './sync/confirm.js';
 import { Outgoing, presentRevisions, type OutgoingParts } from './sync/outgoing.js';
 import { unsentIds } from './sync/push.js';
 import type { Seen } from './sync/seen.js';
 import type { Refusals } from './sync/refusals.js';
+
+/** So often it is asked whether the server has still what it had: one request, also when nothing else is to be asked. */
+const lookMs = 300_000;
 
 /** Stubs of forgotten documents would be taken for deletions by any push but ours. */
 export function notManaged(): AfieldError {
@@ -23,15 +35,37 @@ export class ExternalReplication implements Replicating {
   readonly #confirm: Outgoing<ConfirmData, ConfirmStep>;
   readonly #local: LocalDatabase;
   readonly #scheduler: Scheduler;
+  readonly #clock: Clock;
+  readonly #errand: ConfirmErrand;
 
   constructor(parts: OutgoingParts & { server: ServerDatabase; refusals: Refusals; failures: Failures }) {
     this.#local = parts.local;
     this.#scheduler = parts.scheduler;
-    this.#confirm = new Outgoing(confirmErrand(parts), parts);
+    this.#clock = parts.clock;
+    const errand = confirmErrand(parts);
+    this.#errand = errand;
+    const carry = async (...step: Parameters<typeof errand.carry>): ReturnType<typeof errand.carry> => {
+      try {
+        return await errand.carry(...step);
+      } catch (error) {
+        // It may be another server when it comes back.
+        errand.wantLook();
+        throw error;
+      }
+    };
+    this.#confirm = new Outgoing({ ...errand, carry }, parts);
   }
 
-  resume(): Promise<void> {
-    return this.#confirm.resume();
+  async resume(): Promise<void> {
+    this.#armLook();
+    await this.#confirm.resume();
+  }
+
+  #armLook(): void {
+    this.#scheduler.wait('confirm-look', beginWait(this.#clock, lookMs), () => {
+      this.#armLook();
+      this.pullNow();
+    });
   }
 
   poke(): void {
@@ -42,8 +76,9 @@ export class ExternalReplication implements Replicating {
     this.#confirm.poke();
   }
 
-  /** The app pulls. */
+  /** The app pulls. Whether the server has still what it had is asked by the way. */
   pullNow(): void {
+    this.#errand.wantLook();
     this.poke();
   }
 
@@ -68,6 +103,7 @@ export class ExternalReplication implements Replicating {
   async report({ denied, isPushed }: Pick<Seen, 'denied' | 'isPushed'>): Promise<void> {
     if (denied.length > 0) await this.#confirm.amend((data) => withDenied(data, denied));
     // What an app says is asked, not believed: at once, where it waited for a time.
+    if (isPushed) this.#errand.wantLook();
     if (isPushed || denied.length > 0) this.#scheduler.wakeOne('confirm');
     this.#confirm.poke();
   }

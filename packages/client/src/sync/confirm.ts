@@ -14,6 +14,8 @@ import type { Errand } from './transfer.js';
 
 /** Changes in one step. One question for all of them, cut into requests of a bounded size. */
 const pageSize = 500;
+/** So many of the newest that the server had are asked for again by a look. */
+const newest = 100;
 /** Documents that the server has refused, judged in one step: their histories are in memory. */
 const judgedAtOnce = 100;
 
@@ -27,27 +29,78 @@ const confirmData = z.object({
   again: changes,
   /** What the app's replication was refused, not judged yet. */
   denied: z._default(z.array(deniedDocument), []),
+  /** The server was found to have less than it had, and does not have all of it again. */
+  setBack: z.optional(z.boolean()),
 });
 export type ConfirmData = z.infer<typeof confirmData>;
 
 export interface ConfirmStep {
-  readonly kind: 'new' | 'behind' | 'again' | 'denied';
+  readonly kind: 'new' | 'behind' | 'again' | 'denied' | 'look';
   readonly changes: readonly LocalChange[];
   readonly last: number | string;
+}
+
+/** The questions, and who wants a look. */
+export interface ConfirmErrand extends Errand<ConfirmData, ConfirmStep> {
+  /** The next step looks whether the server has still what it had. */
+  wantLook(): void;
 }
 
 /**
  * Asks the server which local revisions it has, for apps that bring them there themselves. Sends nothing but what a person
  * wants sent again: the app's own replication has passed it. What is not there yet is asked for again on the ramp; what
  * is known as refused is not waited for.
+ *
+ * A look asks once more for the newest that the server had. When one of these is not there, the server was made anew or restored
+ * from a backup: nothing counts as there, all is asked anew, and the app is told (`set-back`). No mark is left at the server:
+ * nothing is written there.
  */
 export function confirmErrand(parts: {
   local: LocalDatabase;
   server: ServerDatabase;
   refusals: Refusals;
   failures: Failures;
-}): Errand<ConfirmData, ConfirmStep> {
+}): ConfirmErrand {
   const { local, server, refusals, failures } = parts;
+  let isLookWanted = true;
+  const left = async (data: ConfirmData): Promise<ConfirmStep | undefined> => {
+    if (data.denied.length > 0) return { kind: 'denied', changes: [], last: data.since };
+    if (data.again.length > 0) return { kind: 'again', changes: data.again, last: data.since };
+    let { since } = data;
+    for (;;) {
+      const page = await local.changesAfter(since, pageSize);
+      const changes = page.changes.filter(({ id }) => !id.startsWith('_design/'));
+      if (changes.length > 0) return { kind: 'new', changes, last: page.last };
+      if (page.changes.length === 0) break;
+      since = page.last;
+    }
+    return data.behind.length > 0 ? { kind: 'behind', changes: data.behind, last: since } : undefined;
+  };
+  /** What the server lacks of these and can still get: neither refused, nor given up, nor passed over. */
+  const open = async (
+    missing: ReadonlyMap<string, readonly string[]>,
+    isSeveral: (id: string) => boolean,
+  ): Promise<ConfirmData['behind']> => {
+    const isHidden = await hiddenDeletions(
+      local,
+      [...missing].flatMap(([id, revs]) => (isSeveral(id) ? revs.map((rev) => ({ id, rev })) : [])),
+    );
+    return [...missing].flatMap(([id, revs]) => {
+      const known = new Set(failures.refusedOf(id).flatMap(refusedIn));
+      const lacked = revs.filter((rev) => !known.has(rev) && !isGiveUp(rev) && !isHidden(id, rev));
+      return lacked.length === 0 ? [] : [{ id, revs: lacked }];
+    });
+  };
+  const look = async (data: ConfirmData, there: ServerDatabase): Promise<ConfirmData> => {
+    const waiting = new Set([...data.behind, ...data.again, ...data.denied].map(({ id }) => id));
+    const had = await local.newestUpTo(Number(data.since), newest);
+    const asked = had.filter(({ id }) => !waiting.has(id) && !id.startsWith('_design/'));
+    const missing = await there.missing(new Map(asked.map(({ id, revs }) => [id, revs])));
+    await failures.load();
+    const lacked = await open(missing, () => true);
+    if (lacked.length > 0) return { ...data, since: 0, setBack: true };
+    return data.behind.length > 0 ? data : withoutSetBack(data);
+  };
   return {
     name: 'confirm',
     initial: { since: 0, behind: [], again: [], denied: [] },
@@ -55,20 +108,23 @@ export function confirmErrand(parts: {
       const parsed = confirmData.safeParse(json);
       return parsed.success ? parsed.data : undefined;
     },
-    next: async (data) => {
-      if (data.denied.length > 0) return { kind: 'denied', changes: [], last: data.since };
-      if (data.again.length > 0) return { kind: 'again', changes: data.again, last: data.since };
-      let { since } = data;
-      for (;;) {
-        const page = await local.changesAfter(since, pageSize);
-        const changes = page.changes.filter(({ id }) => !id.startsWith('_design/'));
-        if (changes.length > 0) return { kind: 'new', changes, last: page.last };
-        if (page.changes.length === 0) break;
-        since = page.last;
-      }
-      return data.behind.length > 0 ? { kind: 'behind', changes: data.behind, last: since } : undefined;
+    wantLook: () => {
+      isLookWanted = true;
     },
+    isAside: ({ kind }) => kind === 'look',
+    isOver: async (data) => (await left(data)) === undefined,
+    next: (data) =>
+      isLookWanted && data.since !== 0 ? Promise.resolve({ kind: 'look', changes: [], last: data.since }) : left(data),
     carry: async ({ kind, changes, last }, data, watch) => {
+      if (kind === 'look') {
+        isLookWanted = false;
+        try {
+          return { data: await look(data, server.within(watch)), transferred: 0 };
+        } catch (error) {
+          isLookWanted = true;
+          throw error;
+        }
+      }
       if (kind === 'denied') {
         const judged = data.denied.slice(0, judgedAtOnce);
         const later = await judgeDenied({ local, server: server.within(watch), refusals }, judged);
@@ -95,21 +151,14 @@ export function confirmErrand(parts: {
       await failures.load();
       await refusals.delivered(await historiesOf(local, failures, there));
       const asked = new Map(changes.map(({ id, revs }) => [id, revs.length]));
-      const several = [...missing].filter(([id]) => kind === 'behind' || (asked.get(id) ?? 0) > 1);
-      const isHidden = await hiddenDeletions(
-        local,
-        several.flatMap(([id, revs]) => revs.map((rev) => ({ id, rev }))),
-      );
-      const behind = [...missing].flatMap(([id, revs]) => {
-        const known = new Set(failures.refusedOf(id).flatMap(refusedIn));
-        const open = revs.filter((rev) => !known.has(rev) && !isGiveUp(rev) && !isHidden(id, rev));
-        return open.length === 0 ? [] : [{ id, revs: open }];
-      });
+      const behind = await open(missing, (id) => kind === 'behind' || (asked.get(id) ?? 0) > 1);
+      const all = [...withoutIds(data.behind, changes), ...behind];
+      const isBack = kind === 'behind' && all.length === 0;
       return {
-        data: { ...data, since: last, behind: [...withoutIds(data.behind, changes), ...behind] },
+        data: { ...(isBack ? withoutSetBack(data) : data), since: last, behind: all },
         transferred: there.length,
         behind: behind.length > 0,
-        ...(kind === 'behind' && behind.length > 0 ? { error: notThere() } : {}),
+        ...(kind === 'behind' && behind.length > 0 ? { error: data.setBack === true ? setBack() : notThere() } : {}),
       };
     },
   };
@@ -141,6 +190,15 @@ async function historiesOf(
 function withoutIds(from: ConfirmData['behind'], changes: readonly LocalChange[]): ConfirmData['behind'] {
   const ids = new Set(changes.map(({ id }) => id));
   return from.filter(({ id }) => !ids.has(id));
+}
+
+function withoutSetBack({ since, behind, again, denied }: ConfirmData): ConfirmData {
+  return { since, behind, again, denied };
+}
+
+function setBack(): RetryableError {
+  const what = 'The server has less than it had: replicate again from the beginning.';
+  return new RetryableError(what, { class: 'server', code: 'set-back' });
 }
 
 function notThere(): RetryableError {
