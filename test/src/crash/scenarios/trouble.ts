@@ -150,8 +150,8 @@ export const lateLeader: Scenario = {
   lines: 'S6 R19',
   says: 'the leader freezes before its fence, a person cancels in another tab, and the leader wakes late',
   how: 'freeze',
-  mayEnd: isBeforeTheFence,
-  // Nothing but the runner: else it may stand between fence and write while the point is one of the push.
+  // Nothing but the runner: else it may stand between fence and write while the point is one of the push, or of the results.
+  mayEnd: (point, when) => isBeforeTheFence(point, when) && !point.what.includes(' /results/'),
   options: { replication: false, publishers: [] },
   documents: atHome(...ids),
   steps: [queueMoves('moves', ...ids)],
