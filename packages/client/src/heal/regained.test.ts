@@ -2,6 +2,7 @@ import { firstValueFrom } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ClientOptions } from '../model/client.js';
 import type { DocumentEvent, Publisher } from '../model/event.js';
+import { memoryPouch } from '../store/memory-pouch.fixture.js';
 import { bring, Device, meet } from './devices.fixture.js';
 
 /*
@@ -24,8 +25,11 @@ describe('an operation whose branch wins after all', () => {
     readonly phone: string;
   }
 
-  const three = async (options: Partial<ClientOptions> = {}): Promise<readonly [Device, Device, Device]> => {
-    const all = [new Device(options), new Device(options), new Device(options)] as const;
+  const three = async (
+    options: Partial<ClientOptions> | (() => Partial<ClientOptions>) = {},
+  ): Promise<readonly [Device, Device, Device]> => {
+    const device = (): Device => new Device(typeof options === 'function' ? options() : options);
+    const all = [device(), device(), device()] as const;
     devices = [...all];
     await all[0].documents.bulkDocs([{ _id: 'p1', name: 'Person 1', phone: '1' }]);
     await meet(...all);
@@ -33,7 +37,7 @@ describe('an operation whose branch wins after all', () => {
   };
 
   /** Two have changed one field, each guarded; the one that loses has failed, and does not know yet of the third. */
-  const failed = async (options: Partial<ClientOptions> = {}): Promise<Scene> => {
+  const failed = async (options: Parameters<typeof three>[0] = {}): Promise<Scene> => {
     const [a, b, third] = await three(options);
     const ids = [await a.set('p1', { phone: '2' }, { phone: '1' }), await b.set('p1', { phone: '3' }, { phone: '1' })];
     const isFirst = ((await a.leaves('p1'))[0]?.rev ?? '') < ((await b.leaves('p1'))[0]?.rev ?? '');
@@ -81,6 +85,57 @@ describe('an operation whose branch wins after all', () => {
     expect(await loser.client.listFailures({ resolved: true })).toMatchObject([{ resolution: { how: 'discarded' } }]);
     expect(await statusOf(loser, bulkOperationId)).toMatchObject({ applied: 0, resolved: 1 });
     expect(await loser.client.listEvents()).toEqual([]);
+  });
+
+  describe('while a person retries it', () => {
+    /** Called before the retry is durable. */
+    let before: (() => Promise<unknown>) | undefined;
+    const retriesLate = (): Partial<ClientOptions> => {
+      const PouchDB = memoryPouch();
+      class Late extends (PouchDB as unknown as new (name: string) => Record<string, unknown>) {
+        constructor(name: string) {
+          super(name);
+          const bulkDocs = (this['bulkDocs'] as (...given: unknown[]) => Promise<unknown>).bind(this);
+          this['bulkDocs'] = async (docs: { retries?: boolean }[], ...more: unknown[]) => {
+            const now = docs.some(({ retries }) => retries === true) ? before : undefined;
+            if (now !== undefined) before = undefined;
+            await now?.();
+            return bulkDocs(docs, ...more);
+          };
+        }
+      }
+      return { PouchDB: Late as never };
+    };
+
+    /** Its branch wins before the retry is durable. */
+    const overtaken = async (): Promise<Scene> => {
+      const scene = await failed(retriesLate);
+      const { loser, third } = scene;
+      before = async () => {
+        await bring(third.documents, loser.documents);
+        await loser.bed.until(async () => (await loser.client.listFailures()).length === 0, 1000);
+      };
+      return scene;
+    };
+
+    it('S2 R19 it is not done a second time, and the receipt says so', async () => {
+      const { loser, bulkOperationId } = await overtaken();
+      expect(await loser.client.retryFailed({ bulkOperationId })).toMatchObject({ bulkOperations: [], queued: 0 });
+      await loser.heal();
+      expect(await statusOf(loser, bulkOperationId)).toMatchObject({ state: 'done', applied: 1, failed: 0 });
+      const [, late] = await firstValueFrom(loser.client.bulkOperations$);
+      expect(late).toMatchObject({ state: 'cancelled', attempts: 0 });
+      expect(await loser.client.listFailures({ resolved: true })).toEqual([]);
+    });
+
+    it('S2 R19 what the person has edited is other work, and is done', async () => {
+      const { loser } = await overtaken();
+      const [failure] = await loser.client.listFailures();
+      const edited = { id: 'p1', to: { phone: '9' } };
+      expect(await loser.client.editAndRetry(failure?.failureId ?? '', edited)).toMatchObject({ queued: 1 });
+      await loser.heal();
+      expect((await loser.live('p1'))[0]).toMatchObject({ phone: '9', name: 'Person 1c' });
+    });
   });
 
   it('S2 is healed once more when yet another branch wins', async () => {

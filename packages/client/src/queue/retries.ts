@@ -73,7 +73,11 @@ export class Retries {
       const chosen = await this.#chosen(choose, ({ failure }) => failure);
       for (const { target, lane, retried } of this.#grouped(chosen)) {
         const given = { target, lane, key: this.#newId(), retries: true };
-        const receipt = await this.#append({ ...given, ...rateOf(ratePerSecond) }, retried.map(retriedOperation));
+        const asTheyAre = retried.flatMap(({ failure: { _id, refused }, edited }) =>
+          refused === null && edited === undefined ? [_id] : [],
+        );
+        const entries = retried.map(retriedOperation);
+        const receipt = await this.#append({ ...given, ...rateOf(ratePerSecond) }, entries, asTheyAre);
         if (receipt !== undefined) receipts.push(receipt);
       }
       return receipts;
@@ -201,16 +205,18 @@ export class Retries {
     given: Pick<Header, 'key'> &
       Pick<Parameters<typeof newHeader>[0], 'target' | 'lane' | 'rate' | 'retries' | 'continues'>,
     entries: readonly { action: string; operation: StoredOperation }[],
+    asTheyAre: readonly string[] = [],
   ): Promise<EnqueueReceipt | undefined> {
     const id = this.#newId();
     const operations = entries.map(({ operation }) => operation);
-    const header = await this.#queue.append(
-      newHeader(
-        { ...given, id, parts: partsOf(entries), payload: this.#payloadOf(id), queuedAt: this.#clock.wall() },
-        operations,
-      ),
-      operations,
-    );
+    const parts = { parts: partsOf(entries), payload: this.#payloadOf(id), queuedAt: this.#clock.wall() };
+    this.#takenOver.takes(id, asTheyAre);
+    const header = await this.#queue
+      .append(newHeader({ ...given, id, ...parts }, operations), operations)
+      .catch((error: unknown) => {
+        this.#takenOver.takes(id, []);
+        throw error;
+      });
     if (!(await this.#takenOver.settle(header))) return undefined;
     this.#marked.add(id);
     return receiptOf(header);

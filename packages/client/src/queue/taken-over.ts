@@ -16,12 +16,24 @@ export class TakenOver {
   readonly #endings: Endings;
   readonly #clock: Clock;
   readonly #settling = new Map<string, Promise<boolean>>();
+  /** Names of the failures that those are to do once more, as they are, which are not settled yet. By their ids. */
+  readonly #asTheyAre = new Map<string, ReadonlySet<string>>();
 
   constructor(parts: { queue: Queue; failures: Failures; endings: Endings; clock: Clock }) {
     this.#queue = parts.queue;
     this.#failures = parts.failures;
     this.#endings = parts.endings;
     this.#clock = parts.clock;
+  }
+
+  /**
+   * A bulk operation of this id is about to be queued, to do these open failures once more as they are. One that is none any
+   * more when it is settled is applied after all (S2), and is not to be done a second time. What a person has edited is other
+   * work, and runs; and what the server has refused is its own matter.
+   */
+  takes(bulkOperationId: string, failureIds: readonly string[]): void {
+    if (failureIds.length === 0) this.#asTheyAre.delete(bulkOperationId);
+    else this.#asTheyAre.set(bulkOperationId, new Set(failureIds));
   }
 
   /**
@@ -32,7 +44,10 @@ export class TakenOver {
     // Whoever has queued it and whoever runs it may ask at the same moment: marked twice would be counted twice for a while.
     const underWay = this.#settling.get(header.id);
     if (underWay !== undefined) return underWay;
-    const settling = this.#settle(header).finally(() => this.#settling.delete(header.id));
+    const settling = this.#settle(header).finally(() => {
+      this.#settling.delete(header.id);
+      this.#asTheyAre.delete(header.id);
+    });
     this.#settling.set(header.id, settling);
     return settling;
   }
@@ -62,8 +77,11 @@ export class TakenOver {
     // What a person took out of quarantine counts whatever becomes of the failure: discarded, or retried at the same moment.
     if (header.taken !== undefined) return true;
     const resolutions = names.map((name) => this.#failures.get(name ?? '')?.resolution);
-    const isOurs = resolutions.some(
-      (one) => one === undefined || (one.how === 'retried' && one.bulkOperationId === header.id),
+    const asTheyAre = this.#asTheyAre.get(header.id);
+    const isOurs = resolutions.some((one, place) =>
+      one === undefined
+        ? asTheyAre?.has(names[place] ?? '') !== true || this.#failures.get(names[place] ?? '') !== undefined
+        : one.how === 'retried' && one.bulkOperationId === header.id,
     );
     if (isOurs) return true;
     const [first] = resolutions;
