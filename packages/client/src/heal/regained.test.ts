@@ -138,6 +138,37 @@ describe('an operation whose branch wins after all', () => {
     });
   });
 
+  it('S2 S7 in a file that is made meanwhile it has failed or not, and is counted so', async () => {
+    let before: (() => Promise<unknown>) | undefined;
+    const { loser, third } = await failed(() => {
+      class Read extends (memoryPouch() as unknown as new (name: string) => Record<string, unknown>) {
+        constructor(name: string) {
+          super(name);
+          const allDocs = (this['allDocs'] as (options: { startkey?: string }) => Promise<unknown>).bind(this);
+          this['allDocs'] = async (options: { startkey?: string }) => {
+            // Its failures are read last of it.
+            const now = options.startkey?.startsWith('f:0') === true ? before : undefined;
+            if (now !== undefined) before = undefined;
+            await now?.();
+            return allDocs(options);
+          };
+        }
+      }
+      return { PouchDB: Read as never };
+    });
+    before = async () => {
+      await bring(third.documents, loser.documents);
+      await loser.bed.until(async () => (await loser.client.listFailures()).length === 0, 1000);
+    };
+    const file = await loser.client.exportPending();
+    expect(before).toBeUndefined();
+    const other = new Device({ autoStart: false });
+    devices.push(other);
+    await other.client.importPending(file);
+    const open = await other.client.listFailures();
+    expect(await firstValueFrom(other.client.status$)).toMatchObject({ failed: open.length });
+  });
+
   it('S2 is healed once more when yet another branch wins', async () => {
     const { loser, winner, third, bulkOperationId, phone } = await failed();
     await bring(third.documents, loser.documents);

@@ -124,23 +124,22 @@ export class Export {
       });
       await this.#file.add({ kind: 'batch', from: batch.from, at: batch.at, rows: [...batch.rows] });
     }
-    const counts = { ...report };
+    // Of the failures in the file, whatever becomes of others meanwhile: what is counted must be there.
+    const counts = { refused: 0, resolved: 0, chunks: report.chunks };
     for await (const page of pagesOf(queue.docs, failurePrefix(sequence), failureDoc)) {
       for (const failure of page) {
-        const { index, refused, resolution } = failure;
-        if (index !== null && index < end && !open.has(index)) {
-          await this.#file.add({ kind: 'failure', failure: carriedFailure.parse(failure) });
-          continue;
-        }
+        const { index, refused, buried, resolution } = failure;
         // The operation is done again: what has become of it since is not known.
-        if (refused !== null) counts.refused--;
-        if (resolution !== undefined) counts.resolved--;
+        if (index === null || index >= end || open.has(index)) continue;
+        await this.#file.add({ kind: 'failure', failure: carriedFailure.parse(failure) });
+        if (refused !== null || buried !== undefined) counts.refused++;
+        if (resolution !== undefined) counts.resolved++;
       }
     }
     await this.#file.add({
       kind: 'standing',
       standing: carriedStanding.parse(standing.header()),
-      report: { refused: Math.max(0, counts.refused), resolved: Math.max(0, counts.resolved), chunks: counts.chunks },
+      report: counts,
     });
     this.#file.count({ bulkOperations: 1, operations: now.total });
   }
