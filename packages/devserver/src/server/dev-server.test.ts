@@ -124,6 +124,22 @@ describe('what the embedded server and CouchDB have in common', () => {
     expect((await send('POST', `${main.url}/_revs_diff`, { as: member, body: known })).body).toEqual({});
   });
 
+  it('names the leaves that missing revisions may come after', async () => {
+    const [first, second, third] = ['a', 'b', 'c'].map((letter) => letter.repeat(32));
+    const docs = [
+      { _id: 'leaves', _rev: `2-${String(second)}`, _revisions: { start: 2, ids: [second, first] } },
+      { _id: 'leaves', _rev: `3-${String(third)}`, _revisions: { start: 3, ids: [third, third, first] } },
+    ];
+    await send('POST', `${main.url}/_bulk_docs`, { as: member, body: { docs, new_edits: false } });
+    const ancestors = async (rev: string): Promise<unknown> => {
+      const { body } = await send('POST', `${main.url}/_revs_diff`, { as: member, body: { leaves: [rev] } });
+      return (body as { leaves: { possible_ancestors?: string[] } }).leaves.possible_ancestors?.sort();
+    };
+    expect(await ancestors(`4-${String(first)}`)).toEqual([`2-${String(second)}`, `3-${String(third)}`]);
+    expect(await ancestors(`3-${String(first)}`)).toEqual([`2-${String(second)}`]);
+    expect(await ancestors(`2-${'d'.repeat(32)}`)).toBeUndefined();
+  });
+
   it('answers who may only read that writing is forbidden, not that nobody is signed in', async () => {
     expect((await send('GET', `${main.url}/known`, { as: reader })).status).toBe(200);
     expect(await send('PUT', `${main.url}/mine`, { as: reader, body: {} })).toMatchObject({
