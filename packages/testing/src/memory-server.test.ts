@@ -85,7 +85,7 @@ const questions: readonly [string, (ask: Ask, rev: (name: string) => string) => 
       const asked = { foreign: ['3-cccccccccccccccccccccccccccccccc', '3-dd'], nowhere: ['1-aa'] };
       const { status, body } = await ask('POST', '/_revs_diff', asked);
       const rows = Object.entries(body as Record<string, { missing: unknown }>);
-      // Servers differ in `possible_ancestors`, which the SDK does not read.
+      // Servers differ in `possible_ancestors`: where they are not named, the SDK sends attachments whole.
       return { status, body: Object.fromEntries(rows.map(([id, { missing }]) => [id, missing])) };
     },
   ],

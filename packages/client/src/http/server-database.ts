@@ -4,7 +4,7 @@ import type { Doc } from '../model/json.js';
 import type { DocRow, DocumentStore, RevisionRead, WriteAnswer, WriteRow } from '../model/pouch.js';
 import { sameJson } from '../model/same-json.js';
 import { askInRequests, writeInRequests } from '../retry/divide.js';
-import { bodyOf, inRequests, sendable, type Frame } from '../retry/request-size.js';
+import { bodyOf, inRequests, sendable, type Frame, type Sendable } from '../retry/request-size.js';
 import { allDocsRows, bulkGetResults, docRowsByKey, revisionReads, writeRow, writeRows } from '../model/rows.js';
 import { sessionUrlOf, type RequestScope, type Requests } from './requests.js';
 
@@ -17,7 +17,17 @@ const withAttachments = z.object({ _attachments: isRecord });
 const wholeAttachment = z.object({ data: z.string() });
 /** A `_local` document, whatever is in it. */
 const localDocument = z.looseObject({ _rev: z.string() });
-const diffEntry = z.object({ missing: z.array(z.string()) });
+const diffEntry = z.object({
+  missing: z.array(z.string()),
+  possible_ancestors: z.catch(z.optional(z.array(z.string())), undefined),
+});
+
+/** What a server lacks of the revisions that it was asked about, by document. */
+export interface Difference {
+  readonly missing: ReadonlyMap<string, readonly string[]>;
+  /** Its own leaves that those may come after, where it names them. */
+  readonly possibleAncestors: ReadonlyMap<string, readonly string[]>;
+}
 
 /** Documents in one answer of a read by range. */
 const perPage = 1000;
@@ -111,9 +121,29 @@ export class ServerDatabase implements DocumentStore {
   }
 
   /** Writes revisions as they are. The answer names refused rows only: what is not named is to be checked with `missing`. */
-  async writeRevisions(docs: readonly Doc[]): Promise<WriteAnswer> {
-    const answer = await writeInRequests(docs, revisions, this.#requests.limit, async (_part, body) => ({
-      rows: await this.#bulkDocs(body),
+  writeRevisions(docs: readonly Doc[]): Promise<WriteAnswer> {
+    return this.#writeRevisions(docs, (error) => {
+      throw error;
+    });
+  }
+
+  /**
+   * The same, for documents whose attachments are stubs in part. A request that is refused for a stub is not divided: which
+   * of its documents are there is not known then, and each of them has a row `missing_stub`.
+   */
+  writeWithStubs(docs: readonly Doc[]): Promise<WriteAnswer> {
+    return this.#writeRevisions(docs, (error, part) => {
+      if (!(error instanceof DivisibleError) || error.code !== 'missing_stub') throw error;
+      return part.map(({ _id: id }) => ({ id, ok: false, error: error.code, reason: error.message }));
+    });
+  }
+
+  async #writeRevisions(
+    docs: readonly Doc[],
+    failed: (error: unknown, part: readonly Sendable[]) => readonly WriteRow[],
+  ): Promise<WriteAnswer> {
+    const answer = await writeInRequests(docs, revisions, this.#requests.limit, async (part, body) => ({
+      rows: await this.#bulkDocs(body).catch((error: unknown) => failed(error, part)),
     }));
     return this.#withTrueRefusals(answer);
   }
@@ -154,7 +184,13 @@ export class ServerDatabase implements DocumentStore {
 
   /** Which of these revisions the server does not have. What it refuses to be asked about counts as missing. */
   async missing(asked: ReadonlyMap<string, readonly string[]>): Promise<ReadonlyMap<string, readonly string[]>> {
+    return (await this.difference(asked)).missing;
+  }
+
+  /** The same, and what the server has of their documents. */
+  async difference(asked: ReadonlyMap<string, readonly string[]>): Promise<Difference> {
     const missing = new Map(asked);
+    const possibleAncestors = new Map<string, readonly string[]>();
     // As text: an id `__proto__` is a plain key.
     const items = [...asked].map(([id, revs]) => sendable(id, `${JSON.stringify(id)}:${JSON.stringify(revs)}`));
     await askInRequests(items, diff, this.#requests.limit, async (body, part) => {
@@ -166,9 +202,10 @@ export class ServerDatabase implements DocumentStore {
         const entry = diffEntry.safeParse(value);
         if (!entry.success) throw notCouchdb();
         missing.set(id, entry.data.missing);
+        possibleAncestors.set(id, entry.data.possible_ancestors ?? []);
       }
     });
-    return missing;
+    return { missing, possibleAncestors };
   }
 
   /** A `_local` document, which no replication carries; undefined when there is none. Its content is the caller's to check. */

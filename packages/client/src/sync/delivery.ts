@@ -5,6 +5,7 @@ import { isStandIn } from '../model/own-revisions.js';
 import { classifyRow } from '../retry/classify.js';
 import type { LocalChange, LocalDatabase } from '../store/local-database.js';
 import { isForgottenStub } from './forgotten.js';
+import { hasStubs, knownAttachments } from './known-attachments.js';
 import { lackedOf } from './lacked.js';
 import { readBounded } from './read-bounded.js';
 import type { Refusals } from './refusals.js';
@@ -30,7 +31,7 @@ export interface Places {
 export async function deliver(places: Places, all: readonly LocalChange[], isRetry: boolean): Promise<Delivery> {
   const { local, server, refusals } = places;
   const changes = await withoutWithheld(places, all);
-  const missing = await server.missing(new Map(changes.map(({ id, revs }) => [id, revs])));
+  const { missing, possibleAncestors } = await server.difference(new Map(changes.map(({ id, revs }) => [id, revs])));
   await endStandIns(places, all, changes, missing);
   const behind = new Map<string, string[]>();
   let delivered = 0;
@@ -40,7 +41,7 @@ export async function deliver(places: Places, all: readonly LocalChange[], isRet
   // A change names all leaves of its document; what stayed behind may be one of many.
   const named = new Map(isRetry ? [] : all.map(({ id, revs }) => [id, new Set(revs)]));
   const deletions: RevisionRead[] = [];
-  for await (const { asked, reads } of readBounded(local, wanted)) {
+  for await (const { asked, reads } of readBounded(local, wanted, knownAttachments(places, possibleAncestors))) {
     // What cannot be read here now is not delivered either: it stays behind, or a later change replaces it.
     const readable = groupById(reads);
     for (const { id, rev } of asked) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
@@ -105,17 +106,29 @@ function asQuestion(revs: ReadonlyMap<string, string>): ReadonlyMap<string, read
   return new Map([...revs].map(([id, rev]) => [id, [rev]]));
 }
 
+interface PartKind {
+  /** They are deletions of versions that nobody sees. */
+  readonly isHidden?: boolean;
+  /** The leaves of their documents, where they are deletions. */
+  readonly leaves?: readonly RevisionRead[];
+  /** All their attachments go with their bytes. */
+  readonly isWhole?: boolean;
+}
+
 /**
- * One request, and the proof of what it did. What neither arrived nor was refused for good goes to `behind`. Of deletions:
- * whether they are of versions that nobody sees, and the leaves of their documents.
+ * One request, and the proof of what it did. What neither arrived nor was refused for good goes to `behind`. Where the
+ * server lacks an attachment that went as a stub, all is sent whole before anything is judged.
  */
 async function deliverPart(
-  { server, refusals }: Places,
+  places: Places,
   reads: readonly RevisionRead[],
   behind: Map<string, string[]>,
-  { isHidden = false, leaves = [] }: { isHidden?: boolean; leaves?: readonly RevisionRead[] } = {},
+  { isHidden = false, leaves = [], isWhole = false }: PartKind = {},
 ): Promise<number> {
-  const answer = await server.writeRevisions(reads.map(({ doc }) => doc));
+  const { server, refusals } = places;
+  const isThinned = !isWhole && reads.some(hasStubs);
+  const docs = reads.map(({ doc }) => doc);
+  const answer = isThinned ? await server.writeWithStubs(docs) : await server.writeRevisions(docs);
   if (answer.error !== undefined) throw answer.error as Error;
   const refused = answer.rows.flatMap((row) => (row.ok ? [] : [row]));
   if (refused.some(({ error }) => classifyRow(error).kind === 'auth')) throw new SignInRequiredError('unauthorized');
@@ -127,8 +140,10 @@ async function deliverPart(
   await refusals.delivered(arrived.map(({ id, ancestors }) => ({ id, revs: ancestors })));
 
   const rowOf = rowsOf(refused);
+  const lacking = isThinned ? stuck.filter((read) => rowOf(read)?.error === 'missing_stub') : [];
   const final: { read: RevisionRead; code: string; reason: string }[] = [];
   for (const read of stuck) {
+    if (lacking.includes(read)) continue;
     const row = rowOf(read);
     const verdict = row === undefined ? undefined : classifyRow(row.error);
     if (row !== undefined && verdict?.kind === 'failed') final.push({ read, code: verdict.code, reason: row.reason });
@@ -145,7 +160,24 @@ async function deliverPart(
     return revs.length === 0 ? [] : [{ ...one, lacked: revs, isHidden, others: othersOf(one.read) }];
   });
   for (const { id, doc } of await refusals.refused(refusedNow)) keep(behind, id, doc._rev ?? '');
-  return arrived.length;
+  return arrived.length + (await deliverWhole(places, lacking, behind, { isHidden, leaves, isWhole: true }));
+}
+
+/** Once more with all their attachments: the server does not have them after all. */
+async function deliverWhole(
+  places: Places,
+  reads: readonly RevisionRead[],
+  behind: Map<string, string[]>,
+  kind: PartKind,
+): Promise<number> {
+  let delivered = 0;
+  const wanted = reads.map(({ id, doc }) => ({ id, rev: doc._rev ?? '' }));
+  for await (const { asked, reads: whole } of readBounded(places.local, wanted)) {
+    const readable = groupById(whole);
+    for (const { id, rev } of asked) if (readable.get(id)?.includes(rev) !== true) keep(behind, id, rev);
+    for (const part of places.server.inRequests(whole)) delivered += await deliverPart(places, part, behind, kind);
+  }
+  return delivered;
 }
 
 /** Of a document with several versions in one request each has a row of its own, where the server names it (CouchDB does). */

@@ -4,6 +4,7 @@ import type { Doc } from '../model/json.js';
 import { LocalDatabase } from '../store/local-database.js';
 import { memoryPouch } from '../store/memory-pouch.fixture.js';
 import type { PushData } from './checkpoint.js';
+import { knownAttachments } from './known-attachments.js';
 import { pushErrand } from './push.js';
 import { readBounded } from './read-bounded.js';
 import type { Refusals, Refused } from './refusals.js';
@@ -144,4 +145,37 @@ it('S8 S2 an attachment of several MB is not read together with others', async (
   for (const large of ['large', 'larger']) expect(groups).toContainEqual([large]);
   expect(groups.flat().sort()).toEqual(['b', 'c', 'large', 'larger', 'plain']);
   expect(read.sort()).toEqual(['b 16', 'c 16', 'large 4000000', 'larger 6666668', 'plain 0']);
+});
+
+it('S8 S2 attachments that the server has are not read; beside one that it lacks they go as stubs', async () => {
+  const PouchDB = memoryPouch();
+  const local = new LocalDatabase(() => new PouchDB('known'));
+  const photo = { content_type: 'image/jpeg', data: btoa('photo') };
+  await local.write([
+    { _id: 'same', _attachments: { 'p.jpg': photo } },
+    { _id: 'more', _attachments: { 'p.jpg': photo } },
+  ]);
+  const [same, more] = await local.read(['same', 'more']);
+  const stubs = more?.doc?.['_attachments'] as object;
+  await local.write([
+    { ...same?.doc, _id: 'same', note: 'new' },
+    { ...more?.doc, _id: 'more', _attachments: { ...stubs, 'q.jpg': photo } },
+  ]);
+  const whole: string[] = [];
+  const { readWhole } = local;
+  local.readWhole = (wanted) => {
+    whole.push(...wanted.map(({ id }) => id));
+    return readWhole.call(local, wanted);
+  };
+  const server = stubServer(() => ({ json: { results: [] } }));
+  const there = new Map([same, more].map((row) => [row?.id ?? '', [row?.rev ?? '']]));
+  const now = (await local.read(['same', 'more'])).map(({ id, rev = '' }) => ({ id, rev }));
+  const sent = new Map<string, unknown>();
+  for await (const { reads } of readBounded(local, now, knownAttachments({ local, server }, there))) {
+    for (const { id, doc } of reads) sent.set(id, doc['_attachments']);
+  }
+  expect(whole).toEqual(['more']);
+  const stub = { stub: true, content_type: 'image/jpeg', length: 5, digest: expect.stringMatching(/^md5-/) as unknown };
+  expect(sent.get('same')).toEqual({ 'p.jpg': stub });
+  expect(sent.get('more')).toEqual({ 'p.jpg': stub, 'q.jpg': expect.objectContaining(photo) as unknown });
 });

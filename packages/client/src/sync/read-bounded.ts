@@ -1,6 +1,7 @@
 import { z } from 'zod/mini';
 import type { RevisionRead } from '../model/pouch.js';
 import type { LocalDatabase } from '../store/local-database.js';
+import { isAllStubs, withStubs, type StubsOf } from './known-attachments.js';
 
 /** Documents that are read at once. */
 const readAtOnce = 20;
@@ -22,18 +23,30 @@ const sizes = z.object({ _attachments: z.record(z.string(), z.looseObject({ leng
 
 /**
  * Reads revisions with their attachments, in groups that fit into memory: first without the attachments, whose sizes are
- * known then.
+ * known then. Attachments that `stubsOf` names come as stubs; where those are all that a document has, nothing is read of
+ * them.
  */
-export async function* readBounded(local: LocalDatabase, wanted: readonly Revision[]): AsyncGenerator<Group> {
+export async function* readBounded(
+  local: LocalDatabase,
+  wanted: readonly Revision[],
+  stubsOf: StubsOf = () => Promise.resolve(new Map()),
+): AsyncGenerator<Group> {
   for (let at = 0; at < wanted.length; at += readAtOnce) {
     const asked = wanted.slice(at, at + readAtOnce);
     const plain = new Map(
       (await local.readRevisions(asked)).map((read) => [nameOf(read.id, read.doc._rev ?? ''), read]),
     );
-    const sizeOf = ({ id, rev }: Revision): number => bytesOf(plain.get(nameOf(id, rev)));
+    const found = await stubsOf([...plain.values()]);
+    const stubs = new Map([...found].map(([{ id, doc }, some]) => [nameOf(id, doc._rev ?? ''), some]));
+    const sizeOf = ({ id, rev }: Revision): number => {
+      const read = plain.get(nameOf(id, rev));
+      return read === undefined || isAllStubs(read, stubs.get(nameOf(id, rev))) ? 0 : bytesOf(read);
+    };
+    const asSent = (reads: readonly RevisionRead[]): readonly RevisionRead[] =>
+      reads.map((read) => withStubs(read, stubs.get(nameOf(read.id, read.doc._rev ?? ''))));
     const without = asked.filter((one) => sizeOf(one) === 0);
-    yield { asked: without, reads: without.flatMap(({ id, rev }) => plain.get(nameOf(id, rev)) ?? []) };
-    for (const group of grouped(asked, sizeOf)) yield { asked: group, reads: await local.readWhole(group) };
+    yield { asked: without, reads: asSent(without.flatMap(({ id, rev }) => plain.get(nameOf(id, rev)) ?? [])) };
+    for (const group of grouped(asked, sizeOf)) yield { asked: group, reads: asSent(await local.readWhole(group)) };
   }
 }
 
@@ -55,8 +68,8 @@ function grouped(asked: readonly Revision[], sizeOf: (one: Revision) => number):
 }
 
 /** Bytes of its attachments: at least one where it has any. */
-function bytesOf(read: RevisionRead | undefined): number {
-  const parsed = sizes.safeParse(read?.doc);
+function bytesOf(read: RevisionRead): number {
+  const parsed = sizes.safeParse(read.doc);
   if (!parsed.success) return 0;
   return Object.values(parsed.data._attachments).reduce((sum, { length = 0 }) => sum + length, 1);
 }
