@@ -520,6 +520,39 @@ describe('documents that the server refuses', () => {
       });
     });
 
+    it('S2 R18 the next run of the app sends what was refused an hour ago: rights may have changed while it was closed', async () => {
+      let passedMs = 0;
+      const clock: Clock = {
+        wall: () => Date.now() + passedMs,
+        monotonic: () => performance.now() + passedMs,
+        setTimer: (run, delayMs) => setTimeout(run, delayMs),
+        clearTimer: (timer) => {
+          clearTimeout(timer as NodeJS.Timeout);
+        },
+      };
+      const run = { name: `denied-runs-${String(stores++)}`, environment: { clock } };
+      const first = await begun(run);
+      await black(first, 'a');
+      await first.close();
+      await withoutRule();
+      const sent = writes();
+      passedMs = 59 * 60_000;
+      const second = open(run);
+      await pulled(second);
+      await second.documents.put({ _id: 'other' });
+      await expect.poll(() => ask('other')).toMatchObject({ _id: 'other' });
+      await pushed(second);
+      expect(await second.listFailures()).toHaveLength(1);
+      expect(await ask('a')).toMatchObject({ colour: 'red' });
+      expect(writes()).toBe(sent + 1);
+      await second.close();
+      passedMs = 61 * 60_000;
+      const third = open(run);
+      await failures(third, 0);
+      expect(writes()).toBe(sent + 2);
+      expect(await ask('a')).toMatchObject({ colour: 'black' });
+    });
+
     it('S2 nothing that a person has given up is sent again, and nothing that failed for another reason', async () => {
       const client = await begun();
       await black(client, 'a', 'b');

@@ -169,7 +169,10 @@ class AfieldClient implements Client {
     const announce = (): void => {
       this.#announce();
     };
-    this.#leadership = new Leadership(parts, { store: this.#store, work: this.#work, changed, announce });
+    const begun = (): void => {
+      void this.#begun();
+    };
+    this.#leadership = new Leadership(parts, { store: this.#store, work: this.#work, changed, announce, begun });
     const open = (): Promise<unknown> => this.#store.open();
     this.#intake = new Intake({ ...parts, ...parts.environment, hasServer: options.server !== undefined, open });
     this.#shown = new Shown({ ...parts, ...parts.environment, open, now: () => this.#now() });
@@ -458,6 +461,14 @@ class AfieldClient implements Client {
     this.#decided();
     if (receipt.sentAgain > 0) this.#wakeUp();
     return receipt;
+  }
+
+  /** Nobody knows what has happened while the app was closed. Where nothing has failed, no failures are read for that. */
+  async #begun(): Promise<void> {
+    // Those that cannot be read now are said of there, and are sent with the next start.
+    await this.#parts.edits.list().catch(() => undefined);
+    if (this.#closing.signal.aborted || this.#work.counts().failed === 0) return;
+    await this.#sendRefusedAgain('renewed');
   }
 
   /** Other rights, perhaps: what the server has forbidden may be taken now. In any tab, for all of them. */

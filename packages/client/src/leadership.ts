@@ -19,6 +19,7 @@ export class Leadership {
   readonly #work: Work;
   readonly #changed: () => void;
   readonly #announce: () => void;
+  readonly #begun: () => void;
   #leading: Promise<void> | undefined;
   #openFailures = 0;
   /** The run that ended while a person was looking at its page (R16). */
@@ -33,6 +34,8 @@ export class Leadership {
       changed: () => void;
       /** Something new is durable. */
       announce: () => void;
+      /** This tab leads, and what the last run left is taken up. */
+      begun: () => void;
     },
   ) {
     this.#parts = parts;
@@ -40,6 +43,7 @@ export class Leadership {
     this.#work = given.work;
     this.#changed = given.changed;
     this.#announce = given.announce;
+    this.#begun = given.begun;
   }
 
   /** Asks for the lock, and leads from the moment that it is ours until the client is closed. */
@@ -93,6 +97,7 @@ export class Leadership {
     this.#changed();
     await this.#work.resume(storeId, this.#before.stopped, this.#announce);
     this.#watch();
+    this.#begun();
   }
 
   /**

@@ -22,7 +22,8 @@ const credentialsShape = z.discriminatedUnion('type', [
 /**
  * What is new with a sign-in. `other`: the app said that someone has signed in, a password is another one, or the server
  * names other roles: it may take what it has refused before. `renewed`: the app has brought other credentials after a
- * refusal, as it does with tokens every few minutes: that the server may do so, nothing shows.
+ * refusal, as it does with tokens every few minutes: that the server may do so, nothing shows. The same is said of the next
+ * run of the app: what happened while it was closed, nobody has seen.
  */
 export type SignInNews = 'other' | 'renewed';
 

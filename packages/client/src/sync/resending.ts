@@ -12,7 +12,8 @@ const renewedMs = 3_600_000;
 /**
  * What one user may not write another one may: after a sign-in what was forbidden is sent once more, as it is (S2).
  *
- * Renewed credentials of the same person are no such thing, and may come every few minutes. Then only what was refused an
+ * Renewed credentials of the same person are no such thing, and may come every few minutes; nor is the start of the app, after
+ * which nobody knows of the time when it was closed. Then only what was refused an
  * hour ago or longer is sent: that is how rights are found of which nobody said that they have changed. The hour is that of
  * the failure, so that it holds through restarts and in all tabs; a refusal that lies ahead was noted before the clock went
  * back, and is as old as any.
