@@ -4,9 +4,12 @@
  * `find` occurs exactly once in `file`; `tests` are the test files that must notice; `why` says the mistake in words.
  */
 import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import ts from 'typescript';
 import { root, StepError } from './run.mjs';
+
+/** The compiler, when it is needed: in a fresh clone there are no packages when this file is read. */
+const compiler = () => createRequire(import.meta.url)('typescript');
 
 const fields = ['line', 'why', 'file', 'find', 'replace'];
 
@@ -27,6 +30,7 @@ export function brokenText(source, { file, find, replace }) {
   const times = source === undefined ? 0 : source.split(find).length - 1;
   if (times !== 1) return { reason: `what is to be replaced occurs ${times} times in ${file}, not once` };
   const text = source.split(find).join(replace);
+  const ts = compiler();
   const { diagnostics } = ts.transpileModule(text, {
     fileName: file,
     reportDiagnostics: true,
