@@ -48,8 +48,8 @@ export class Device {
   }
 
   /** One more client on the same stores, which runs as well. */
-  openTab(): Client {
-    return this.#open();
+  openTab(options: Partial<ClientOptions> = {}): Client {
+    return this.#open(options);
   }
 
   /** Until its clients are at rest and no document has more than one live version. */

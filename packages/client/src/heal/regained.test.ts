@@ -128,6 +128,17 @@ describe('an operation whose branch wins after all', () => {
       expect(await loser.client.listFailures({ resolved: true })).toEqual([]);
     });
 
+    it('S2 R19 in a tab that has not heard of it neither', async () => {
+      const { loser, bulkOperationId } = await overtaken();
+      loser.bed.channels = null;
+      const tab = loser.openTab({ autoStart: false });
+      expect(await tab.listFailures()).toHaveLength(1);
+      expect(await tab.retryFailed({ bulkOperationId })).toMatchObject({ bulkOperations: [], queued: 0 });
+      await loser.heal();
+      expect(await statusOf(loser, bulkOperationId)).toMatchObject({ state: 'done', applied: 1, failed: 0 });
+      expect(await tab.listFailures({ resolved: true })).toEqual([]);
+    });
+
     it('S2 R19 what the person has edited is other work, and is done', async () => {
       const { loser } = await overtaken();
       const [failure] = await loser.client.listFailures();
