@@ -29,7 +29,7 @@ const reporter = {
  */
 const alias = [
   { find: /^@afield\/(client|contacts|testing)$/, replacement: join(folder, 'packages/$1/src/index.ts') },
-  { find: /^@afield\/client\/pouchdb$/, replacement: join(folder, 'packages/client/src/pouchdb.ts') },
+  { find: /^@afield\/client\/(.+)$/, replacement: join(folder, 'packages/client/src/$1.ts') },
 ];
 
 const vitest = await startVitest(
