@@ -116,6 +116,35 @@ describe('conflicts of documents that the server refuses', () => {
     expect(await local(client, 'a')).not.toHaveProperty('_conflicts');
   });
 
+  it('S2 where no mark can be written either, what the server did not take of healing is not missed at every look', async () => {
+    await withRule(noDeletions);
+    const takeNoMark = (): void => {
+      bed.server.proxy.addRule({
+        when: { method: 'PUT', path: '/_local/afield-push*' },
+        do: { type: 'answer', status: 403, body: { error: 'forbidden', reason: 'made up' } },
+      });
+    };
+    takeNoMark();
+    const client = await begun();
+    offline();
+    await run(client, 'a', { colour: 'blue' });
+    await done(client);
+    await other('a', { note: 'of another' }, 2);
+    await bed.server.proxy.reset();
+    takeNoMark();
+    client.syncNow();
+    await pulled(client);
+    await expect.poll(() => ask('a')).toMatchObject({ colour: 'blue', note: 'of another' });
+    await looks(client);
+    const before = bed.server.proxy.requests().length;
+    await looks(client);
+    const asked = bed.server.proxy.requests().slice(before);
+    // The newest documents are asked for at each look; from the beginning nothing is.
+    const lists = asked.filter(({ path }) => path.endsWith('/_revs_diff')).length;
+    expect(asked.filter(({ method, path }) => method === 'GET' && path.includes('afield-push')).length).toBe(lists);
+    expect(lists).toBeGreaterThan(0);
+  });
+
   it('S2 S8 a deletion that the server refuses is one failure, also where hidden versions went with it', async () => {
     await withRule(noDeletions);
     const client = await begun();

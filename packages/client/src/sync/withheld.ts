@@ -6,9 +6,9 @@ import { giveUp, isGiveUp, isOwnRevision, isStandIn } from '../model/own-revisio
 import type { Refusals } from './refusals.js';
 
 export interface WithholdingParts {
-  readonly local: LocalDatabase;
-  readonly server: ServerDatabase;
-  readonly refusals: Refusals;
+  readonly local: Pick<LocalDatabase, 'readRevisions' | 'leaves' | 'writeRevisions'>;
+  readonly server: Pick<ServerDatabase, 'missing'>;
+  readonly refusals: Pick<Refusals, 'givenUp'>;
 }
 
 /**
