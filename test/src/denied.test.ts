@@ -541,7 +541,10 @@ describe('documents that the server refuses', () => {
       await pulled(second);
       await second.documents.put({ _id: 'other' });
       await expect.poll(() => ask('other')).toMatchObject({ _id: 'other' });
-      await pushed(second);
+      for (let look = 0; look < 5; look++) {
+        await pulled(second);
+        await pushed(second);
+      }
       expect(await second.listFailures()).toHaveLength(1);
       expect(await ask('a')).toMatchObject({ colour: 'red' });
       expect(writes()).toBe(sent + 1);

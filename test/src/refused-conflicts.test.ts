@@ -213,6 +213,7 @@ describe('conflicts of documents that the server refuses', () => {
     const client = await begun();
     await run(client, 'a', { colour: 'black' });
     await failures(client, 1);
+    const { _rev: refused } = await local(client, 'a');
     await other('a', { note: 'of another' }, 2);
     await pulled(client);
     expect(await local(client, 'a')).toMatchObject({ note: 'of another' });
@@ -222,6 +223,7 @@ describe('conflicts of documents that the server refuses', () => {
     await failures(client, 0);
     await pulled(client);
     await expect.poll(() => ask('a?conflicts=true')).toMatchObject({ colour: 'black', note: 'of another' });
+    expect(await ask(`a?rev=${refused}`)).toMatchObject({ colour: 'black' });
     await looks(client);
     expect(await ask('a?conflicts=true')).not.toHaveProperty('_conflicts');
   });
